@@ -1,0 +1,40 @@
+# Every target makes its own .venv when it is missing or older than pyproject.toml and constraints.txt.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: help demo test check torture bench clean
+
+help:
+	@echo "make demo     train on a small JPEG data set while a worker is killed; under two minutes"
+	@echo "make test     check + all tests that are not slow, with real processes and real faults"
+	@echo "make check    ruff and mypy only"
+	@echo "make torture  the slow tests"
+	@echo "make bench    ratios to stock torch, in one run (ARGS=--quick for a smoke run)"
+	@echo "make clean    remove what the tools made, and .venv"
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py $(ARGS)
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/python -m pytest -q $(ARGS)
+
+torture: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow $(ARGS)
+
+bench: $(STAMP)
+	$(BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

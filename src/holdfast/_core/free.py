@@ -1,0 +1,100 @@
+"""Map-style: any worker may load any batch.
+
+Every batch has a *home*, the seat that torch would give it to, and goes there whenever it can: with workers of equal
+speed, batch i is loaded by worker i % seats. Whoever is free takes what its home cannot.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+
+from .commands import Command
+from .limits import Limits
+from .pace import Pace
+from .schedule import NEVER, Schedule
+from .seats import Phase, Seat
+from .shelf import Shelf
+
+
+class Free(Schedule):
+    def __init__(self, limits: Limits, seats: list[Seat], shelf: Shelf, pace: Pace) -> None:
+        super().__init__(limits, seats, shelf, pace)
+        self.drawn = 0  # number of the next batch to come from the sampler
+        self.pending: list[int] = []  # drawn and with nobody, lowest first
+
+    def begin(self) -> list[int]:
+        self.first, self.sampler_ended = self.drawn, False
+        self.pending.clear()
+        for seat in self.seats:
+            seat.held.clear()
+        return self.shelf.clear(self.first)
+
+    def draw(self, count: int) -> None:
+        self.pending.extend(range(self.drawn, self.drawn + count))
+        self.drawn += count
+        self.shelf.undelivered += count
+
+    def room(self, now: float) -> int:
+        shelf = self.shelf
+        normal = self.window - shelf.undelivered
+        if normal > 0:
+            return normal
+        if now < self.run_ahead_at():
+            return 0
+        return min(self.window - shelf.unfinished, normal + self.limits.run_ahead)
+
+    def run_ahead_at(self) -> float:
+        shelf = self.shelf
+        undelivered = shelf.undelivered
+        idle = undelivered - len(shelf.done) < self.window <= undelivered < self.window + self.limits.run_ahead
+        if not idle or not self.may_run_ahead():
+            return NEVER
+        holder = self._holder(shelf.turn)
+        return self.overdue_at(holder) if holder else NEVER
+
+    def assign(self, now: float, commands: list[Command]) -> None:
+        if not self.pending:
+            return
+        pending, self.pending = self.pending, []
+        for batch in pending:
+            seat = self._place(batch)
+            if seat:
+                self.send(seat, batch, now, commands)
+            else:
+                self.pending.append(batch)
+
+    def exhausted(self) -> bool:
+        return self.sampler_ended and not self.shelf.undelivered
+
+    def wants(self, seat: Seat) -> bool:
+        return bool(self.pending) or not self.sampler_ended
+
+    def lose(self, seat: Seat) -> None:
+        for batch in seat.held:
+            insort(self.pending, batch)
+        seat.held.clear()
+
+    def resume(self, seat: Seat, now: float, commands: list[Command]) -> None:
+        pass  # pending batches are assigned after every event
+
+    def _place(self, batch: int) -> Seat | None:
+        if not self.shelf.in_order:
+            return self._least_loaded()
+        home = self.seats[(batch - self.first) % len(self.seats)]
+        if home.phase is Phase.READY and len(home.held) < self.prefetch:
+            return home
+        # A crew gets ready one by one: were the early ones to take it all, the round robin would never begin.
+        return None if home.fresh and home.phase is Phase.STARTING else self._least_loaded()
+
+    def _least_loaded(self) -> Seat | None:
+        best, least = None, self.prefetch
+        for seat in self.seats:
+            if seat.phase is Phase.READY and len(seat.held) < least:
+                best, least = seat, len(seat.held)
+        return best
+
+    def _holder(self, batch: int) -> Seat | None:
+        home = self.seats[(batch - self.first) % len(self.seats)]
+        if batch in home.held:
+            return home
+        return next((seat for seat in self.seats if batch in seat.held), None)

@@ -1,0 +1,243 @@
+"""The loader's state machine: events in, commands out.
+
+Every event is taken in by one small method; what follows from it is decided in one place for all of them (``_settle``):
+give what is due, send what is pending, draw what there is room for. So no event can forget a consequence.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .bound import Bound
+from .budget import Budget, pause
+from .commands import Cause, Command, Deliver, Discard, Draw, End, Fail
+from .events import (
+    BatchReady,
+    Closed,
+    Drawn,
+    EpochBegan,
+    Event,
+    SamplerEnded,
+    StreamEnded,
+    Ticked,
+    Wanted,
+    Worker,
+    WorkerExited,
+    WorkerReady,
+)
+from .free import Free
+from .limits import Limits
+from .pace import Pace
+from .seats import Phase, Seat
+from .shelf import Shelf
+from .story import Story
+from .suspects import Suspects
+
+__all__ = ["Limits", "Machine"]
+
+
+class Machine:
+    """Decides; never acts. ``handle`` is the only way in."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.seats = [Seat(number) for number in range(limits.seats)]
+        self.shelf = Shelf(limits.in_order)
+        self.pace = Pace()
+        self.schedule = (Bound if limits.bound else Free)(limits, self.seats, self.shelf, self.pace)
+        self.suspects = Suspects(limits.attempts)
+        self.budget = Budget(limits)
+        self.story = Story()
+        self.now = 0.0
+        self.wanted = False
+        self.drawing = False
+        self.restart_at = math.inf  # the earliest of the seats'
+        self.failure: Fail | None = None
+        self.over = False
+
+    @property
+    def first(self) -> int:
+        """Number of the first batch of this epoch; numbers go on through epochs."""
+        return self.schedule.first
+
+    @property
+    def restarts(self) -> int:
+        return self.budget.restarts
+
+    @property
+    def kept(self) -> int:
+        """Results that were taken in and are neither delivered nor discarded."""
+        return len(self.shelf.done)
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Take in one event and return what to do about it, in order."""
+        self.now = now
+        commands: list[Command] = []
+        if self.over:
+            self._after_the_end(event, commands)
+        else:
+            self._take_in(event, now, commands)
+            if not self.over:
+                self._settle(now, commands)
+        self.story.entries.append((now, event, commands))
+        return commands
+
+    def next_deadline(self) -> float:
+        """When the engine must wake even if nothing happens; ``inf`` for never."""
+        if self.over:
+            return math.inf
+        if self.drawing or self.schedule.sampler_ended:
+            return self.restart_at
+        return min(self.restart_at, self.schedule.run_ahead_at())
+
+    def waiting_on(self) -> list[str]:
+        """Who owes us an event. Empty while the user waits means a deadlock, and a bug."""
+        if self.over:
+            return []
+        owed = [words for seat in self.seats if (words := seat.owes(self.now))]
+        return ["the sampler", *owed] if self.drawing else owed
+
+    # -- one method per event ------------------------------------------------------------------
+
+    def _take_in(self, event: Event, now: float, commands: list[Command]) -> None:
+        match event:  # the three of every batch come first
+            case Wanted():
+                self.wanted = True
+            case Drawn():
+                self.drawing = False
+                self.schedule.draw(event.count)
+            case BatchReady():
+                self._on_batch(event, now, commands)
+            case Ticked():
+                pass
+            case WorkerReady():
+                self._on_ready(event.who, now, commands)
+            case WorkerExited():
+                self._on_exit(event, now, commands)
+            case StreamEnded():
+                self._on_stream_end(event, commands)
+            case SamplerEnded():
+                self.drawing = False
+                self.schedule.end_sampler()
+            case EpochBegan():
+                self._on_epoch(commands)
+            case Closed():
+                self._finish(commands)
+
+    def _on_batch(self, event: BatchReady, now: float, commands: list[Command]) -> None:
+        batch, seat = event.batch, self.seats[event.who.seat]
+        if event.who.life != seat.life or batch not in seat.held:
+            commands.append(Discard(batch))  # from a life or an epoch that has ended: loaded again, or not missed
+            return
+        seat.held.remove(batch)
+        self.pace.observe(now - seat.since)
+        seat.since = now
+        seat.deaths = self.budget.row = 0
+        self.schedule.keep(batch, event.size)
+
+    def _on_ready(self, who: Worker, now: float, commands: list[Command]) -> None:
+        seat = self.seats[who.seat]
+        if who.life == seat.life and seat.phase is Phase.STARTING:
+            seat.phase = Phase.READY
+            self.schedule.resume(seat, now, commands)
+
+    def _on_exit(self, event: WorkerExited, now: float, commands: list[Command]) -> None:
+        seat = self.seats[event.who.seat]
+        if event.who.life != seat.life:
+            return
+        seat.vacate()
+        if not seat.held and not self.schedule.wants(seat):
+            return  # it has done its part: no death
+        seat.deaths += 1
+        self.budget.row += 1
+        self._blame(seat, event, commands)
+        if self.budget.looping():
+            self._fail("crash loop", commands)
+            return
+        self.schedule.lose(seat)
+        self.schedule.assign(now, commands)  # first to the others: this seat is needed only for what is left
+        if self.schedule.wants(seat):
+            self._replace(seat, now, commands)
+
+    def _on_stream_end(self, event: StreamEnded, commands: list[Command]) -> None:
+        seat = self.seats[event.who.seat]
+        if event.who.life == seat.life and event.batch in seat.held and isinstance(self.schedule, Bound):
+            commands += [Discard(batch) for batch in self.schedule.end_stream(seat, event.batch)]
+
+    def _on_epoch(self, commands: list[Command]) -> None:
+        self.wanted = self.drawing = False
+        self.suspects.clear()
+        commands += [Discard(batch) for batch in self.schedule.begin()]
+        for seat in self.seats:
+            if seat.phase is Phase.EMPTY and seat.restart_at == math.inf:
+                commands.append(seat.start(skip=0, fresh=True))
+
+    def _after_the_end(self, event: Event, commands: list[Command]) -> None:
+        match event:
+            case BatchReady():
+                commands.append(Discard(event.batch))
+            case Wanted():
+                commands.append(self.failure or End())
+            case Closed():
+                self.failure = None
+            case _:
+                pass
+
+    # -- small decisions -----------------------------------------------------------------------
+
+    def _settle(self, now: float, commands: list[Command]) -> None:
+        """Whatever has happened: give, send, draw, and start whose pause is over."""
+        if self.wanted:
+            self._give(commands)
+        self.schedule.assign(now, commands)
+        if self.wanted and self.schedule.sampler_ended:
+            self._give(commands)  # to assign the last of it may end streams, and so make way for what waits
+        if now >= self.restart_at:
+            self._start_due(now, commands)
+        if not self.drawing and not self.schedule.sampler_ended:
+            count = self.schedule.room(now)
+            if count > 0:
+                self.drawing = True
+                commands.append(Draw(count))
+
+    def _give(self, commands: list[Command]) -> None:
+        batch = self.schedule.take()
+        if batch is not None:
+            self.wanted = False
+            commands.append(Deliver(batch))
+        elif self.schedule.exhausted():
+            self.wanted = False
+            commands.append(End())
+
+    def _blame(self, seat: Seat, event: WorkerExited, commands: list[Command]) -> None:
+        if event.batch is None or event.batch not in seat.held:
+            return
+        sentence = self.suspects.blame(event.batch, event.sample)
+        if sentence:
+            seat.held.remove(event.batch)
+            self.schedule.keep(event.batch, size=0)
+            commands.append(sentence)
+
+    def _replace(self, seat: Seat, now: float, commands: list[Command]) -> None:
+        cause = self.budget.spend()
+        if cause:
+            self._fail(cause, commands)
+            return
+        seat.restart_at = now + pause(seat.deaths)
+        self.restart_at = min(self.restart_at, seat.restart_at)
+
+    def _start_due(self, now: float, commands: list[Command]) -> None:
+        for seat in self.seats:
+            if seat.restart_at <= now:
+                commands.append(seat.start(self.schedule.skip(seat), fresh=False))
+        self.restart_at = min(seat.restart_at for seat in self.seats)
+
+    def _fail(self, cause: Cause, commands: list[Command]) -> None:
+        self._finish(commands)
+        self.failure = Fail(cause, self.budget.restarts)
+        commands.append(self.failure)
+
+    def _finish(self, commands: list[Command]) -> None:
+        self.over = True
+        self.wanted = self.drawing = False
+        commands += [Discard(batch) for batch in self.shelf.clear(turn=self.shelf.turn)]

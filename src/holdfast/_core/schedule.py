@@ -1,0 +1,94 @@
+"""What every way of handing out work has in common: when to draw, and that nobody idles behind a slow neighbour.
+
+The normal rule keeps at most ``seats * prefetch`` batches between sampler and user. When the next batch to give is
+late, results that merely wait for it do not count any more and the crew *runs ahead*, up to a number and a size.
+The slow one gets a grace first: jitter must not break the round robin.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+from .commands import Command, Send
+from .limits import Limits
+from .pace import Pace
+from .seats import Seat
+from .shelf import Shelf
+
+
+class Schedule(ABC):
+    def __init__(self, limits: Limits, seats: list[Seat], shelf: Shelf, pace: Pace) -> None:
+        self.limits, self.seats, self.shelf, self.pace = limits, seats, shelf, pace
+        self.window, self.prefetch = limits.window, limits.prefetch  # copies: a slot is read faster than a property
+        self.first = 0  # number of the first batch of this epoch
+        self.sampler_ended = True  # until an epoch begins
+
+    @abstractmethod
+    def begin(self) -> list[int]:
+        """A new epoch, numbered from beyond every number used before; returns the results that nobody will read."""
+
+    @abstractmethod
+    def draw(self, count: int) -> None:
+        """The sampler gave ``count`` more batches."""
+
+    def end_sampler(self) -> None:
+        """The sampler has no more."""
+        self.sampler_ended = True
+
+    @abstractmethod
+    def room(self, now: float) -> int:
+        """How many batches may be drawn now."""
+
+    @abstractmethod
+    def assign(self, now: float, commands: list[Command]) -> None:
+        """Send what is waiting to whoever has room."""
+
+    @abstractmethod
+    def run_ahead_at(self) -> float:
+        """When the grace of the batch that holds up the others ends; ``inf`` if that would allow no draw."""
+
+    @abstractmethod
+    def exhausted(self) -> bool:
+        """Everything of this epoch was given."""
+
+    @abstractmethod
+    def wants(self, seat: Seat) -> bool:
+        """Whether there is, or may come, work that needs a worker in this seat."""
+
+    @abstractmethod
+    def lose(self, seat: Seat) -> None:
+        """Its worker is gone: what it held has to be loaded again."""
+
+    @abstractmethod
+    def resume(self, seat: Seat, now: float, commands: list[Command]) -> None:
+        """Its new worker is ready."""
+
+    def skip(self, seat: Seat) -> int:
+        """Leading batches of its stream that a new worker in this seat has to pass over."""
+        return 0
+
+    def keep(self, batch: int, size: int) -> None:
+        """A batch is done."""
+        self.shelf.put(batch, size)
+
+    def take(self) -> int | None:
+        """The result to give next, if it is there."""
+        return self.shelf.take()
+
+    def overdue_at(self, holder: Seat) -> float:
+        return holder.since + self.pace.grace
+
+    def may_run_ahead(self) -> bool:
+        """Whether order is what holds up the crew, and there is still place on the shelf."""
+        shelf = self.shelf
+        return shelf.in_order and shelf.turn not in shelf.done and shelf.bytes < self.limits.run_ahead_bytes
+
+    def send(self, seat: Seat, batch: int, now: float, commands: list[Command]) -> None:
+        if not seat.held:
+            seat.since = now
+        seat.held.append(batch)
+        commands.append(Send(seat.who, batch))
+
+
+NEVER = math.inf

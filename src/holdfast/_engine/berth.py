@@ -1,0 +1,67 @@
+"""Everything the trainer holds of one life of a worker: its process, its channel, its logbook, its arena."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+
+from holdfast._system.process import Process
+from holdfast._system.segments import MemfdSegment
+from holdfast._transport.arena import ArenaView
+from holdfast._transport.channel import Channel, PipeChannel
+from holdfast._transport.codec import Decoder
+from holdfast._transport.logbook import SIZE, Logbook
+from holdfast.errors import Verdict
+
+
+class Berth:
+    """Owned by the crew. ``close`` gives up the descriptors; blocks of the arena that are lent out stay good."""
+
+    def __init__(self, process: Process, channel: Channel, logbook: Logbook, arena: ArenaView) -> None:
+        self.process, self.channel, self.logbook, self.arena = process, channel, logbook, arena
+        self.decoder = Decoder(arena.lend)
+
+    def verdict(self) -> Verdict:
+        """Why it ended. The process must have."""
+        return Verdict(self.process.exitcode, self.logbook.crash_stack())
+
+    def close(self) -> None:
+        self.channel.close()
+        self.arena.close()
+
+
+def pipe_berth(launch: Callable[[list[int]], Process]) -> Berth:
+    """A berth made of pipes and anonymous memory; ``launch`` gets the worker's ends and starts a process that holds them."""
+    opened: list[int] = []
+    try:
+        worker_reads, trainer_writes = _remember(opened, os.pipe())
+        trainer_reads, worker_writes = _remember(opened, os.pipe())
+        logbook = MemfdSegment.create("holdfast-logbook")
+        opened.append(logbook.fd)
+        logbook.extend(SIZE)
+        arena = MemfdSegment.create("holdfast-arena")
+        opened.append(arena.fd)
+        process = launch([worker_reads, worker_writes, logbook.fd, arena.fd])
+    except BaseException:
+        for fd in opened:
+            with suppress(OSError):
+                os.close(fd)
+        raise
+    channel = PipeChannel(trainer_reads, trainer_writes, blocking=False)
+    berth = Berth(process, channel, Logbook(logbook.map(0, SIZE)), ArenaView(arena))
+    for fd in (worker_reads, worker_writes):
+        os.close(fd)
+    logbook.close()
+    return berth
+
+
+def _remember(opened: list[int], pipe: tuple[int, int]) -> tuple[int, int]:
+    opened.extend(pipe)
+    return pipe
+
+
+def introduce(channel: Channel, post: tuple[object, ...], manifest: tuple[int, ...]) -> None:
+    """The first message to a worker that did not inherit its job."""
+    channel.send(pickle.dumps((tuple(post), tuple(manifest)), protocol=5))

@@ -1,0 +1,63 @@
+"""Batches on their way to the user, and the errors that stand in their place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast._transport.codec import Encoded, Layout
+from holdfast._transport.faults import unpack_error
+from holdfast._transport.messages import Loaded, Raised
+
+from .berth import Berth
+
+
+class InArena:
+    """A batch that lies in its worker's arena. Belongs to whoever takes it: looked at once, or discarded."""
+
+    __slots__ = ("_berth", "_blocks", "_inline", "_layout", "size")
+
+    def __init__(self, berth: Berth, message: Loaded) -> None:
+        self._berth, self._blocks, self._inline = berth, message.blocks, message.inline
+        self._layout: Layout = berth.decoder.learn(Encoded(*message[1:]))
+        self.size = sum(size for _, size in message.blocks) if message.blocks else 0
+
+    def value(self) -> Any:
+        return self._berth.decoder.decode(self._layout, self._blocks, self._inline)
+
+    def discard(self) -> None:
+        for block, _ in self._blocks:
+            self._berth.arena.discard(block)
+
+
+class Error:
+    """An exception in place of a batch."""
+
+    __slots__ = ("error", "size")
+
+    def __init__(self, error: BaseException) -> None:
+        self.error, self.size = error, 0
+
+    def value(self) -> Any:
+        raise self.error
+
+    def discard(self) -> None: ...
+
+
+Result = InArena | Error
+
+
+def raised_in(seat: int, pid: int, batch: int, index: Any, message: Raised) -> Error:
+    """The user's exception as itself, with a note that says where it happened."""
+    error, traceback = unpack_error(message.error)
+    where = f"batch {batch}"
+    if message.sample >= 0 and isinstance(index, list | tuple) and message.sample < len(index):
+        where = f"sample {index[message.sample]!r} of batch {batch}"
+    add_note(error, f"in worker {seat} (pid {pid}), while it loaded {where}\n\n{traceback}")
+    return Error(error)
+
+
+def add_note(error: BaseException, note: str) -> None:
+    if hasattr(error, "add_note"):
+        error.add_note(note)
+    else:  # Python 3.10
+        error.__notes__ = [*getattr(error, "__notes__", []), note]

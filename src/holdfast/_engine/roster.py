@@ -1,0 +1,129 @@
+"""Who is there: the berths of a crew, and the one wait on all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast._core.events import Worker
+from holdfast._system.process import Process
+from holdfast._system.waiting import WRITE, Waiter
+from holdfast._transport.messages import Close, Message, pack, unpack
+
+from .berth import Berth
+
+GRACE = 0.15  # seconds that a worker has to finish by itself when the crew is closed
+REAP = 5.0  # seconds to wait for the kernel to end a process that was killed
+
+
+@dataclass(slots=True)
+class Exited:
+    """The process is gone; everything it said before has been heard."""
+
+    berth: Berth
+
+
+class Roster:
+    """Owns the berths and what they hold."""
+
+    def __init__(self) -> None:
+        self._waiter = Waiter()
+        self._berths: dict[Worker, Berth] = {}
+        self._by_fd: dict[int, Worker] = {}
+        self.processes: list[Process] = []  # by seat: the latest life of each
+
+    def __getitem__(self, who: Worker) -> Berth:
+        return self._berths[who]
+
+    def add(self, who: Worker, berth: Berth) -> None:
+        self._berths[who] = berth
+        for fd in (berth.channel.fileno(), berth.process.sentinel):
+            self._by_fd[fd] = who
+            self._waiter.watch(fd)
+        self.processes[who.seat : who.seat + 1] = [berth.process]
+
+    def tell(self, who: Worker, message: Message) -> None:
+        berth = self._berths[who]
+        berth.channel.send(pack(message))
+        self._watch_backlog(who, berth)
+
+    def tell_all(self, message: Message) -> None:
+        for who in self._berths:
+            self.tell(who, message)
+
+    def wait(self, seconds: float) -> list[int]:
+        """Until something happened, or the time is up ([]). An interrupt here leaves everything as it was."""
+        return self._waiter.wait(seconds)
+
+    def hear(self, fd: int) -> Iterator[tuple[Worker, Message | Exited]]:
+        """What happened on this descriptor."""
+        who = self._by_fd.get(fd)
+        if who is None:
+            return  # of a life that ended a moment ago
+        berth = self._berths[who]
+        if fd == berth.process.sentinel:
+            berth.process.ended()
+            while messages := self._read(berth):
+                yield from ((who, message) for message in messages)
+            self._remove(who, berth)
+            yield who, Exited(berth)
+        elif fd == berth.channel.fileno():
+            yield from ((who, message) for message in self._read(berth))
+        else:
+            berth.channel.flush()
+            self._watch_backlog(who, berth)
+
+    def close(self) -> None:
+        """End everybody: a word, a moment, then SIGKILL. Nothing is left when this returns."""
+        berths = list(self._berths.values())
+        for berth in berths:
+            berth.channel.send(pack(Close()))
+        self._join(berths, GRACE)
+        for berth in berths:
+            if berth.process.is_alive():
+                berth.process.kill()
+        self._join(berths, REAP)
+        for berth in berths:
+            berth.close()
+        self._berths.clear()
+        self._by_fd.clear()
+
+    def abandon(self) -> None:
+        """In a fork of the owner: let go without ending anybody."""
+        self._berths.clear()
+        self._by_fd.clear()
+
+    def _join(self, berths: list[Berth], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for berth in berths:
+            berth.process.join(max(0.0, deadline - time.monotonic()))
+
+    def _read(self, berth: Berth) -> list[Message]:
+        try:
+            return [unpack(data) for data in berth.channel.receive()]
+        except EOFError:
+            # It closed its end, so it is about to go; the sentinel will tell. Until then there is nothing to read.
+            self._forget(berth.channel.fileno())
+            return []
+
+    def _watch_backlog(self, who: Worker, berth: Berth) -> None:
+        fd = berth.channel.backlog()
+        if fd >= 0:
+            self._by_fd[fd] = who
+            self._waiter.watch(fd, WRITE)
+        elif len(self._by_fd) > 2 * len(self._berths):
+            for spare in [f for f, w in self._by_fd.items() if w == who]:
+                if spare not in (berth.channel.fileno(), berth.process.sentinel):
+                    self._forget(spare)
+
+    def _remove(self, who: Worker, berth: Berth) -> None:
+        for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
+            self._forget(fd)
+        del self._berths[who]
+        berth.close()
+
+    def _forget(self, fd: int) -> None:
+        self._by_fd.pop(fd, None)
+        self._waiter.forget(fd)
+

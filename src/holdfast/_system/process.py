@@ -1,0 +1,89 @@
+"""A process that we started: how to wait for its end, learn its status, and end it."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import time
+from abc import ABC, abstractmethod
+
+from .waiting import Waiter
+
+
+class Process(ABC):
+    """One worker's process. ``sentinel`` becomes readable when it has ended. Looks like a ``multiprocessing.Process``."""
+
+    def __init__(self, pid: int, sentinel: int) -> None:
+        self.pid, self.sentinel = pid, sentinel
+        self._ended = False
+        self._status: int | None = None
+
+    @abstractmethod
+    def _collect(self) -> int | None:
+        """The exit status, as in subprocess; None when nobody can tell. Called once, after the sentinel spoke."""
+
+    @abstractmethod
+    def send_signal(self, number: int) -> None:
+        """To this very process, never to another one that got its pid; no error when it has ended."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Close descriptors."""
+
+    def ended(self) -> None:
+        """The sentinel spoke: fetch the status and let go. Calling it twice is harmless."""
+        if not self._ended:
+            self._status = self._collect()
+            self._ended = True
+            self._release()
+
+    def join(self, timeout: float | None = None) -> None:
+        if self._ended:
+            return
+        waiter, until = Waiter(), math.inf if timeout is None else time.monotonic() + timeout
+        waiter.watch(self.sentinel)
+        if waiter.wait(max(0.0, until - time.monotonic())):
+            self.ended()
+
+    def is_alive(self) -> bool:
+        self.join(0)
+        return not self._ended
+
+    @property
+    def exitcode(self) -> int | None:
+        self.join(0)
+        return self._status
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+
+
+class ChildProcess(Process):
+    """A direct child, watched through a pidfd: works with SIGCHLD ignored, and never mistakes the pid."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(pid, os.pidfd_open(pid))
+
+    def _collect(self) -> int | None:
+        try:
+            result = os.waitid(os.P_PIDFD, self.sentinel, os.WEXITED)
+        except ChildProcessError:
+            return None  # reaped by someone else: SIGCHLD is ignored, or the program waits for any child
+        if result is None:
+            return None
+        return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+
+    def send_signal(self, number: int) -> None:
+        if not self._ended:
+            try:
+                signal.pidfd_send_signal(self.sentinel, number)
+            except ProcessLookupError:
+                pass
+
+    def _release(self) -> None:
+        os.close(self.sentinel)

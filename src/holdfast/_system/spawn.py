@@ -1,0 +1,38 @@
+"""Workers as new interpreters."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+
+from .interpreter import command, quiet_environ
+from .process import ChildProcess
+
+
+def worker(fds: list[int]) -> ChildProcess:
+    """A new interpreter that holds ``fds`` and becomes a worker."""
+    from_main = threading.current_thread() is threading.main_thread()
+    popen = subprocess.Popen(
+        command(f"from holdfast._system.spawn import become_worker; become_worker({fds!r}, {os.getpid()}, {from_main})"),
+        pass_fds=fds,
+        stdin=subprocess.DEVNULL,
+        env=quiet_environ(),
+    )
+    process = ChildProcess(popen.pid)
+    popen.returncode = 0  # the pidfd tells; subprocess must not wait for it as well
+    return process
+
+
+def become_worker(fds: list[int], parent: int, from_main: bool) -> None:
+    """Runs in the new interpreter."""
+    from . import posix_child
+
+    posix_child.reset_signals()
+    posix_child.tie_to(parent, from_main)
+    posix_child.reset_affinity()
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    from holdfast._worker.process import work
+
+    work(fds)

@@ -1,0 +1,54 @@
+"""Which ways to start a worker this system has, and which of them is meant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+HAS_FORK = hasattr(os, "fork")
+STARTS = ("auto", "zygote", "standby", "fork", "spawn", "forkserver")
+
+
+def resolve(start: str, context: Any) -> str:
+    """The launcher's name for the loader's ``start`` and ``multiprocessing_context``; an error that lists what exists."""
+    if start not in STARTS:
+        raise ValueError(f"start should be one of {', '.join(map(repr, STARTS))}, but got start={start!r}")
+    if context is not None and start == "auto":
+        start = context if isinstance(context, str) else context.get_start_method() or "auto"
+    if start == "auto":
+        return "zygote" if HAS_FORK else "standby"
+    if start == "forkserver":
+        return "zygote" if HAS_FORK else _refuse(start)  # the zygote is a fork server, one that is kept clean and warm
+    if start in ("zygote", "fork") and not HAS_FORK:
+        return _refuse(start)
+    if start == "spawn" and not HAS_FORK:
+        return "standby"
+    return start
+
+
+def _refuse(start: str) -> str:
+    raise ValueError(f'start={start!r} needs fork, which {sys.platform} does not have; start="standby" does the same job')
+
+
+def warm(modules: Iterable[str], *, wait: bool) -> None:
+    if not HAS_FORK:
+        return
+    from .zygote import zygote
+
+    process = zygote()
+    if wait or modules:
+        process.preload(modules)
+
+
+def warm_for(start: str, workers: int) -> None:
+    """Get ready, without waiting, for a crew of this kind."""
+    if start == "zygote":
+        warm((), wait=False)
+    elif start == "standby":
+        from .standby import reserve
+
+        reserve(workers)
+
+

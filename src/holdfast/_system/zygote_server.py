@@ -1,0 +1,169 @@
+"""The clean process that workers are forked from.
+
+Started as a new interpreter, never as a fork of the trainer: torch imported, one thread, no inherited locks, sockets or
+devices. It does three things: import modules, fork, and report how its children ended. It has no thread of its own and
+waits in one place.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import sys
+from typing import Any
+
+LENGTH = struct.Struct("<I")
+STATUS = struct.Struct("<i")
+MAX_FDS = 250
+
+
+def send(sock: socket.socket, value: object, fds: list[int]) -> None:
+    body = pickle.dumps(value)
+    head = LENGTH.pack(len(body))
+    if fds:
+        socket.send_fds(sock, [head], fds)
+    else:
+        sock.sendall(head)
+    sock.sendall(body)
+
+
+def receive(sock: socket.socket) -> tuple[Any, list[int]]:
+    head, fds, _, _ = socket.recv_fds(sock, LENGTH.size, MAX_FDS)
+    if len(head) < LENGTH.size:
+        raise EOFError
+    body = b""
+    while len(body) < LENGTH.unpack(head)[0]:
+        part = sock.recv(LENGTH.unpack(head)[0] - len(body))
+        if not part:
+            raise EOFError
+        body += part
+    return pickle.loads(body), list(fds)
+
+
+class Server:
+    """Owns the control socket and, for each child, the pipe on which its status will be told."""
+
+    def __init__(self, control: socket.socket, trainer: int) -> None:
+        self._control = control
+        self._status_pipes: dict[int, int] = {}
+        self._wakeup, wakeup_write = os.pipe()
+        os.set_blocking(wakeup_write, False)
+        os.set_blocking(self._wakeup, False)
+        self._trainer_gone = -1
+        self._private = [control.fileno(), self._wakeup, wakeup_write]
+        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._poll = select.poll()
+        for fd in (control.fileno(), self._wakeup):
+            self._poll.register(fd, select.POLLIN)
+        if hasattr(os, "pidfd_open"):
+            # The socket alone would not tell: another child of the trainer may hold a copy of its other end.
+            self._trainer_gone = os.pidfd_open(trainer)
+            self._private.append(self._trainer_gone)
+            self._poll.register(self._trainer_gone, select.POLLIN)
+
+    def run(self) -> None:
+        while True:
+            ready = {fd for fd, _ in self._poll.poll()}
+            if self._wakeup in ready:
+                os.read(self._wakeup, 4096)
+                self._reap()
+            if self._trainer_gone in ready:
+                return
+            if self._control.fileno() in ready:
+                self._serve(*receive(self._control))
+
+    def _serve(self, request: dict[str, Any], fds: list[int]) -> None:
+        if "modules" in request:
+            send(self._control, _preload(request), [])
+        else:
+            self._fork(fds)
+
+    def _fork(self, fds: list[int]) -> None:
+        status_pipe, *for_worker = fds
+        zygote = os.getpid()
+        pid = os.fork()
+        if not pid:
+            self._become_worker(zygote, [status_pipe, *self._status_pipes.values()], for_worker)
+        self._status_pipes[pid] = status_pipe
+        pidfds = [os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else []
+        send(self._control, pid, pidfds)
+        for fd in (*for_worker, *pidfds):
+            os.close(fd)
+
+    def _become_worker(self, zygote: int, foreign: list[int], fds: list[int]) -> None:
+        try:
+            from holdfast._system import posix_child
+            from holdfast._worker.process import work
+
+            posix_child.die_with_parent(zygote)
+            posix_child.reset_signals()
+            posix_child.reset_affinity()
+            for fd in (*self._private, *foreign):
+                os.close(fd)
+            work(fds)
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            pipe = self._status_pipes.pop(pid, None)
+            if pipe is not None:
+                try:
+                    os.write(pipe, STATUS.pack(os.waitstatus_to_exitcode(status)))
+                except BrokenPipeError:
+                    pass  # the trainer has lost interest
+                os.close(pipe)
+
+
+def _preload(request: dict[str, Any]) -> dict[str, Any]:
+    """Import what the workers will need; say what failed, and whether a fork is still safe afterwards."""
+    from holdfast._worker.surroundings import take_over
+
+    take_over(request["environ"], request["cwd"], request["sys_path"])
+    failed = {}
+    for name in request["modules"]:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:  # the worker will meet it again and tell it properly
+            failed[name] = f"{type(error).__name__}: {error}"
+    gc.collect()
+    gc.freeze()
+    return {"failed": failed, "threads": _threads()}
+
+
+def _threads() -> int:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 1
+
+
+def main(control_fd: int, trainer: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server = Server(socket.socket(fileno=control_fd), trainer)
+    import holdfast._worker.process  # noqa: F401  # torch and all that a worker needs, before the first fork
+
+    import torch
+
+    torch.set_num_threads(1)
+    gc.collect()
+    gc.freeze()
+    sys.argv[:] = [""]
+    try:
+        server.run()
+    except (EOFError, ConnectionResetError, BrokenPipeError):
+        pass
+    os._exit(0)  # the trainer is gone; the workers go with us

@@ -1,0 +1,1 @@
+"""Carries messages and batches between the trainer and its workers; decides nothing, waits for nothing."""

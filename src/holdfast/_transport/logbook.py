@@ -1,0 +1,73 @@
+"""What a worker is doing now, in a few bytes of shared memory that can be read after its death.
+
+The worker writes, the trainer reads; there is no lock, because it is read in earnest only when the writer has stopped.
+The rest of the segment takes the Python stack that ``faulthandler`` writes when the worker crashes.
+"""
+
+from __future__ import annotations
+
+import enum
+import mmap
+import struct
+import time
+from dataclasses import dataclass
+
+SIZE = 1 << 16
+STACK = 4096  # where the crash stack begins
+
+_ENTRY = struct.Struct("<qqqdq")  # phase, batch, sample, since, batches done
+_SAMPLE = struct.Struct("<qd")
+_SAMPLE_AT = 16
+
+
+class Phase(enum.IntEnum):
+    STARTING = 0
+    IDLE = 1
+    FETCHING = 2
+    COLLATING = 3
+    SENDING = 4
+    REPLAYING = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One reading. ``sample`` is the position in the batch, -1 when the batch is fetched as a whole."""
+
+    phase: Phase
+    batch: int
+    sample: int
+    since: float
+    batches: int
+
+    @property
+    def loading(self) -> bool:
+        return self.phase in (Phase.FETCHING, Phase.COLLATING, Phase.SENDING, Phase.REPLAYING)
+
+
+class Logbook:
+    """Owned by both sides, each with its own mapping."""
+
+    __slots__ = ("_done", "_map")
+
+    def __init__(self, mapping: mmap.mmap) -> None:
+        self._map, self._done = mapping, 0
+
+    def note(self, phase: Phase, batch: int = -1, sample: int = -1) -> None:
+        _ENTRY.pack_into(self._map, 0, phase, batch, sample, time.monotonic(), self._done)
+
+    def note_sample(self, sample: int) -> None:
+        """The hot one: which sample of the batch, since when."""
+        _SAMPLE.pack_into(self._map, _SAMPLE_AT, sample, time.monotonic())
+
+    def note_done(self) -> None:
+        self._done += 1
+        self.note(Phase.IDLE)
+
+    def read(self) -> Entry:
+        phase, batch, sample, since, batches = _ENTRY.unpack_from(self._map, 0)
+        return Entry(Phase(phase), batch, sample, since, batches)
+
+    def crash_stack(self) -> str:
+        """The Python stack at the moment of a fatal signal, innermost call first; empty when there was none."""
+        text = bytes(self._map[STACK:]).split(b"\0", 1)[0]
+        return text.decode("utf-8", "replace").strip()

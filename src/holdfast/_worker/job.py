@@ -1,0 +1,34 @@
+"""What a worker is to do, as the trainer describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+@dataclass(slots=True)
+class Job:
+    """The user's objects and how to use them. This is what is shipped to a crew."""
+
+    dataset: Any
+    collate_fn: Callable[[Any], Any]
+    worker_init_fn: Callable[[int], object] | None
+    iterable: bool
+    auto_collation: bool
+    drop_last: bool
+    seats: int
+    collate_types: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # what the user added to torch's map
+
+
+class Post(NamedTuple):
+    """What one worker is told about itself, and the surroundings of the trainer it works for."""
+
+    seat: int
+    seats: int
+    seed: int
+    arena_limit: int | None
+    environ: dict[str, str]
+    cwd: str
+    sys_path: list[str]
+    argv: list[str]

@@ -1,0 +1,93 @@
+"""A worker as a process: from bare descriptors to the loop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+
+import torch
+
+from holdfast._system import posix_child
+from holdfast._system.segments import MemfdSegment, Segment
+from holdfast._transport.channel import Channel, PipeChannel
+from holdfast._transport.logbook import SIZE, STACK, Logbook
+from holdfast._transport.shipment import Manifest, unload
+
+from .job import Job, Post
+from .loop import Worker, report_failure
+from .surroundings import take_over
+
+
+def work(fds: list[int]) -> None:
+    """Entry of workers from the zygote and of spawned ones. Does not return.
+
+    The descriptors: reading end, writing end, logbook, arena, shipment, then those that came with the shipment.
+    """
+    read_fd, write_fd, logbook_fd, arena_fd, shipment_fd, *passengers = fds
+    logbook = _open_logbook(logbook_fd)
+    channel = PipeChannel(read_fd, write_fd, blocking=True)
+    post, manifest, heard = introduced(channel)
+
+    def job() -> Job:
+        shipment = MemfdSegment(shipment_fd)
+        loaded: Job = unload(shipment.map_private(), manifest, passengers)
+        shipment.close()
+        return loaded
+
+    serve(job, post, channel, logbook, MemfdSegment(arena_fd), heard)
+
+
+def work_forked(job: Job, post: Post, fds: list[int]) -> None:
+    """Entry of workers that are forks of the trainer: the job is simply there. Does not return."""
+    read_fd, write_fd, logbook_fd, arena_fd = fds
+    logbook = _open_logbook(logbook_fd)
+    serve(lambda: job, post, PipeChannel(read_fd, write_fd, blocking=True), logbook, MemfdSegment(arena_fd))
+
+
+def serve(
+    job: Callable[[], Job],
+    post: Post,
+    channel: Channel,
+    logbook: Logbook,
+    segment: Segment,
+    heard: Sequence[bytes] = (),
+) -> None:
+    """Get ready, load until told to close, exit. Does not return."""
+    torch.set_num_threads(1)
+    try:
+        take_over(post.environ, post.cwd, post.sys_path)
+        sys.argv[:] = post.argv
+        worker = Worker(job(), post, channel, logbook, segment, heard)
+        worker.initialise()
+    except Exception as error:
+        report_failure(channel, error)
+        _exit(1)
+    worker.run()
+    del worker
+    _exit(0)
+
+
+def introduced(channel: Channel) -> tuple[Post, Manifest, list[bytes]]:
+    """The first message, which says who we are, and what came right behind it."""
+    messages: list[bytes] = []
+    while not messages:
+        messages = channel.receive()
+    post, manifest = pickle.loads(messages[0])
+    return Post(*post), Manifest(*manifest), messages[1:]
+
+
+def _open_logbook(fd: int) -> Logbook:
+    logbook = Logbook(MemfdSegment(fd).map(0, SIZE))
+    posix_child.write_crashes_to(fd, STACK)
+    return logbook
+
+
+def _exit(status: int) -> None:
+    """Leave without running the exit handlers that this process has only because its parent had them."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status)

@@ -1,0 +1,17 @@
+"""The trainer's surroundings, taken over by a process that did not inherit them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def take_over(environ: dict[str, str], cwd: str, sys_path: list[str]) -> None:
+    """Environment, directory and import path of the trainer as they were when the crew was started."""
+    if dict(os.environ) != environ:
+        for name in os.environ.keys() - environ.keys():
+            del os.environ[name]
+        os.environ.update(environ)
+    if cwd and os.getcwd() != cwd:
+        os.chdir(cwd)
+    sys.path[:] = sys_path

@@ -1,0 +1,152 @@
+"""What ``iter(loader)`` gives: torch's iterator base with our engine, or with our own loading in the trainer itself."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import profiler
+from torch.utils.data import IterDataPipe, MapDataPipe
+from torch.utils.data._utils.pin_memory import pin_memory
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind, _sharding_worker_init_fn
+
+from holdfast._core.limits import Limits
+from holdfast._engine.crew import Crew
+from holdfast._engine.launchers import launcher
+from holdfast._system import starts
+from holdfast._system.interpreter import current_directory
+from holdfast._worker.collate import types_added_by_user
+from holdfast._worker.fetch import EndOfStream, Unnoted, fetcher
+from holdfast._worker.job import Job, Post
+from holdfast._worker.seeds import Fenced
+
+if TYPE_CHECKING:
+    from .loader import DataLoader
+
+
+class _Iterator(_BaseDataLoaderIter):
+    """What both have in common."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        self._counts = self._dataset_kind == _DatasetKind.Iterable  # torch warns of iterables longer than their len
+
+    def __next__(self) -> Any:
+        if self._counts or profiler._is_profiler_enabled:
+            return super().__next__()
+        data = self._next_data()  # without the profiler's record, which costs 10 µs a batch
+        self._num_yielded += 1
+        return data
+
+    def _job(self, loader: DataLoader[Any]) -> Job:
+        init = loader.worker_init_fn
+        if self._num_workers and isinstance(self._dataset, IterDataPipe | MapDataPipe):
+            init = functools.partial(_sharding_worker_init_fn, init, self._world_size, self._rank)
+        return Job(
+            dataset=self._dataset,
+            collate_fn=self._collate_fn,
+            worker_init_fn=init,
+            iterable=self._dataset_kind == _DatasetKind.Iterable,
+            auto_collation=self._auto_collation,
+            drop_last=self._drop_last,
+            seats=self._num_workers,
+            collate_types=types_added_by_user(),
+        )
+
+    def _pinned(self, data: Any) -> Any:
+        return pin_memory(data, self._pin_memory_device) if self._pin_memory else data
+
+
+class SerialIterator(_Iterator):
+    """``num_workers=0``: loads in the trainer, with the seeds that workers would use."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if self._timeout:
+            raise ValueError(f"timeout needs num_workers > 0, but got timeout={self._timeout} with num_workers=0")
+        if isinstance(self._dataset, IterDataPipe | MapDataPipe):
+            torch.utils.data.graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
+        self._random = Fenced()
+        with self._random.seed(self._base_seed, 0):
+            self._fetch = fetcher(self._job(loader), Unnoted())
+        self._batch = 0
+
+    def _next_data(self) -> Any:
+        index = self._next_index()
+        batch, self._batch = self._batch, self._batch + 1
+        with self._random.seed(self._base_seed, batch):
+            try:
+                data = self._collate_fn(self._fetch(index))
+            except EndOfStream:
+                raise StopIteration from None
+        return self._pinned(data)
+
+
+class CrewIterator(_Iterator):
+    """``num_workers > 0``: a crew of workers. Owns it; closed by the end of the epoch, ``close``, or its own death."""
+
+    _crew: Crew | None = None
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        job = self._job(loader)
+        limits = Limits(
+            seats=self._num_workers,
+            prefetch=max(1, loader.prefetch_factor or 0),
+            in_order=loader.in_order,
+            bound=job.iterable,
+            max_restarts=loader.max_restarts,
+        )
+        start = starts.resolve(loader.start, loader.multiprocessing_context) if loader.workers == "process" else "thread"
+        self._crew = Crew(limits, launcher(start, job, _posts(loader, self._base_seed)))
+        self._reset(loader, first_iter=True)
+
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        super()._reset(loader, first_iter)
+        assert self._crew is not None
+        if not first_iter:
+            # torch leaves a persistent worker's random state running on; ours begins every epoch anew, so an epoch is
+            # the same with persistent workers and without.
+            self._base_seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
+        self._crew.begin(self._base_seed, self._shared_seed, self._next_index)
+
+    def _next_data(self) -> Any:
+        assert self._crew is not None
+        try:
+            return self._pinned(self._crew.next(self._timeout))
+        except StopIteration:
+            if not self._persistent_workers:
+                self._crew.close()
+            raise
+
+    @property
+    def restarts(self) -> int:
+        return self._crew.restarts if self._crew is not None else 0
+
+    @property
+    def _workers(self) -> list[Any]:
+        """The latest process of each seat, as torch's iterator shows them."""
+        return self._crew.processes if self._crew is not None else []
+
+    def close(self) -> None:
+        """End the workers, now; harmless when done before."""
+        if self._crew is not None:
+            self._crew.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _posts(loader: DataLoader[Any], seed: int) -> Callable[[int], Post]:
+    """What each worker is told of itself: the trainer's surroundings as they are when it is started."""
+    seats, shared = loader.num_workers, loader.max_shared_memory
+    limit = shared // seats if shared is not None else None
+
+    def post(seat: int) -> Post:
+        return Post(seat, seats, seed, limit, dict(os.environ), current_directory(), list(sys.path), list(sys.argv))
+
+    return post

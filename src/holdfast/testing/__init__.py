@@ -1,0 +1,24 @@
+"""Breaks things on purpose, for our tests and for yours. Importing this imports neither torch nor anything else.
+
+``World``, ``walk``, ``live``, ``BrokenPromise``: a simulated world in which the core lives thousands of lives a second.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .referee import BrokenPromise
+    from .walks import live, some_limits, walk
+    from .world import World
+
+__all__ = ["BrokenPromise", "World", "live", "some_limits", "walk"]
+
+_WHERE = {"BrokenPromise": "referee", "World": "world", "live": "walks", "some_limits": "walks", "walk": "walks"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

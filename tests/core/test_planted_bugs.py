@@ -1,0 +1,158 @@
+"""Do the walks have teeth? Each bug here is planted in a copy of the core, and a walk must find it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
+WALKS = """
+import holdfast
+assert holdfast.__file__.startswith({folder!r}), holdfast.__file__
+from holdfast.testing import walk
+for seed in range({walks}):
+    walk(seed)
+"""
+
+# what it is: (module, the text, the text with the bug)
+BUGS = {
+    "a dead worker is not replaced": (
+        "machine",
+        "if self.schedule.wants(seat):\n            self._replace",
+        "if False:\n            self._replace",
+    ),
+    "what a dead worker held is forgotten": ("free", "insort(self.pending, batch)", "pass"),
+    "what is sent again is sent in the wrong order": ("free", "insort(self.pending, batch)", "self.pending += [batch]"),
+    "a stream's batches are not sent to its next life": (
+        "bound",
+        "commands += [Send(seat.who, batch) for batch in seat.held]",
+        "pass",
+    ),
+    "a result from the dead is taken": ("machine", "event.who.life != seat.life or batch not in seat.held", "False"),
+    "a dead worker is taken for the living": ("seats", "        self.life += 1\n", ""),
+    "the exit of an old life counts": (
+        "machine",
+        "        if event.who.life != seat.life:\n            return\n        seat.vacate()",
+        "        seat.vacate()",
+    ),
+    "results leak at the end": ("machine", "for batch in self.shelf.clear(turn=self.shelf.turn)]", "for batch in ()]"),
+    "results leak into the next epoch": (
+        "machine",
+        "commands += [Discard(batch) for batch in self.schedule.begin()]",
+        "self.schedule.begin()",
+    ),
+    "work of the old epoch is held against the new": (
+        "free",
+        "        for seat in self.seats:\n            seat.held.clear()\n        return",
+        "        return",
+    ),
+    "an epoch begins with used numbers": ("bound", "self.first = max(", "self.first = min("),
+    "one batch too many in flight": ("free", "normal = self.window - shelf", "normal = 1 + self.window - shelf"),
+    "more than prefetch for one worker": ("free", "best, least = None, self.prefetch", "best, least = None, 99"),
+    "out of order": (
+        "shelf",
+        "if batch not in self.done:\n                return None",
+        "batch = min(self.done, default=0)",
+    ),
+    "the end comes before the last batch": (
+        "free",
+        "return self.sampler_ended and not self.shelf.undelivered",
+        "return self.sampler_ended and self.shelf.undelivered < 2",
+    ),
+    "no end": ("machine", "elif self.schedule.exhausted():", "elif False:"),
+    "no draw once the first one is answered": (
+        "machine",
+        "                self.drawing = False\n                self.schedule.draw",
+        "                self.schedule.draw",
+    ),
+    "two draws at once": (
+        "machine",
+        "if not self.drawing and not self.schedule.sampler_ended:",
+        "if not self.schedule.sampler_ended:",
+    ),
+    "the crew never runs ahead": (
+        "machine",
+        "return min(self.restart_at, self.schedule.run_ahead_at())",
+        "return self.restart_at",
+    ),
+    "no grace for a slow worker": ("schedule", "return holder.since + self.pace.grace", "return 0.0"),
+    "the shelf has no bottom": ("schedule", "shelf.bytes < self.limits.run_ahead_bytes", "True"),
+    "the crew runs ahead too far": (
+        "free",
+        "min(self.window - shelf.unfinished, normal + self.limits.run_ahead)",
+        "self.window - shelf.unfinished",
+    ),
+    "a stream runs ahead of the others' share": (
+        "bound",
+        "max(self.prefetch, len(seat.held) + seat.waiting)",
+        "len(seat.held) + seat.waiting",
+    ),
+    "poison is found one death too late": (
+        "suspects",
+        "deaths[sample] >= self.attempts",
+        "deaths[sample] > self.attempts",
+    ),
+    "a batch that kills everywhere is never found": (
+        "suspects",
+        "if deaths.total() >=",
+        "if deaths.total() < 0 and 0 >=",
+    ),
+    "one restart too many": (
+        "budget",
+        "self.restarts >= self.limits.max_restarts",
+        "self.restarts > self.limits.max_restarts",
+    ),
+    "no back-off": ("budget", "if deaths <= AT_ONCE:", "if True:"),
+    "a pause that never ends": ("machine", "if now >= self.restart_at:", "if False:"),
+    "a crash loop goes on": ("budget", "return self.row >= self.limits.deaths_in_a_row", "return False"),
+    "a completed batch does not end the row": ("machine", "seat.deaths = self.budget.row = 0", "seat.deaths = 0"),
+    "a failure is told once only": ("machine", "commands.append(self.failure or End())", "commands.append(End())"),
+    "a new life replays too little": ("bound", "upto = seat.held[0] if seat.held else seat.slot", "upto = seat.slot"),
+    "the turn does not pass over an ended stream": ("bound", "            self.shelf.turn += 1", "            return"),
+    "a void result is kept": (
+        "bound",
+        "waste = [done for done in self.shelf.done if",
+        "waste = [done for done in () if",
+    ),
+    "an ended stream is restarted": ("bound", "return bool(seat.held) or seat.end == math.inf", "return True"),
+    "a worker takes work before its neighbour is up": (
+        "free",
+        "return None if home.fresh and",
+        "return None if False and",
+    ),
+}
+
+
+def live_in_a_copy(folder: Path, walks: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WALKS.format(walks=walks, folder=str(folder))]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def copy_of_the_core(folder: Path) -> Path:
+    (folder / "holdfast").mkdir()
+    (folder / "holdfast" / "__init__.py").touch()  # a folder without it would give way to the installed package
+    for room in ("_core", "testing"):
+        shutil.copytree(SOURCE / room, folder / "holdfast" / room, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_caught(bug: str, tmp_path: Path):
+    module, right, wrong = BUGS[bug]
+    path = copy_of_the_core(tmp_path) / "holdfast" / "_core" / f"{module}.py"
+    text = path.read_text()
+    assert text.count(right) == 1, f"{bug}: the text to replace occurs {text.count(right)} times in {path.name}"
+    path.write_text(text.replace(right, wrong))
+    found = live_in_a_copy(tmp_path, walks=200)
+    assert found.returncode == 1, f"not caught: {bug}"
+    assert "SyntaxError" not in found.stderr
+    assert "NameError" not in found.stderr
+
+
+def test_the_core_without_a_bug_passes_the_same_walks(tmp_path: Path):
+    found = live_in_a_copy(copy_of_the_core(tmp_path), walks=200)
+    assert found.returncode == 0, found.stderr
