@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,28 @@ class HoldfastError(RuntimeError):
     """Base of all errors that holdfast raises by itself; errors of your own code come through unchanged."""
 
     code = "HF000"
+    facts: ClassVar[tuple[str, ...]] = ()
+    """Names of the constructor's arguments, which are kept as attributes."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)  # they rebuild the error when it is pickled
+        # One string instead of the facts is a text that was written before: this is how torch's ExceptionWrapper and others
+        # carry an exception to another process.
+        self._text = args[0] if len(args) == 1 and len(self.facts) != 1 and isinstance(args[0], str) else None
+        values = args if self._text is None else (None,) * len(self.facts)
+        for name, value in zip(self.facts, values, strict=True):
+            setattr(self, name, value)
 
     def _what(self) -> str:
-        return " ".join(map(str, self.args))
+        return ""
 
     def _lines(self) -> dict[str, str]:
         """The labelled lines of the message: where, why, did, try."""
         return {}
 
     def __str__(self) -> str:
+        if self._text is not None:
+            return self._text
         lines = [f"{self._what()} [{self.code}]"]
         lines += [f"  {label:<6} {text}" for label, text in self._lines().items() if text]
         return "\n".join(lines)
@@ -85,10 +98,11 @@ class CannotShip(HoldfastError):
     """Something that the workers need cannot be pickled."""
 
     code = "HF101"
-
-    def __init__(self, what: str, path: str, kind: str, reason: str) -> None:
-        super().__init__(what, path, kind, reason)
-        self.what, self.path, self.kind, self.reason = what, path, kind, reason
+    facts = ("what", "path", "kind", "reason")
+    what: str
+    path: str
+    kind: str
+    reason: str
 
     def _what(self) -> str:
         return f"the {self.what} cannot be handed to the workers: {self.path} ({self.kind}) cannot be pickled"
@@ -105,13 +119,14 @@ class WorkerDied(HoldfastError):
     """One sample ended the worker that loaded it, every time it was tried."""
 
     code = "HF201"
-
-    def __init__(
-        self, seat: int, pid: int, verdict: Verdict, batch: int, sample: Any, indices: Any, attempts: int
-    ) -> None:
-        super().__init__(seat, pid, verdict, batch, sample, indices, attempts)  # args rebuild the error when pickled
-        self.seat, self.pid, self.verdict, self.batch = seat, pid, verdict, batch
-        self.sample, self.indices, self.attempts = sample, indices, attempts
+    facts = ("seat", "pid", "verdict", "batch", "sample", "indices", "attempts")
+    seat: int
+    pid: int
+    verdict: Verdict
+    batch: int
+    sample: Any
+    indices: Any
+    attempts: int
 
     def _what(self) -> str:
         where = f"batch {self.batch}" if self.sample is None else f"sample {self.sample} of batch {self.batch}"
@@ -139,10 +154,12 @@ class RestartsSpent(HoldfastError):
     """Workers died more often than ``max_restarts`` allows, or again and again without loading anything."""
 
     code = "HF202"
-
-    def __init__(self, cause: str, restarts: int, seat: int, pid: int, verdict: Verdict) -> None:
-        super().__init__(cause, restarts, seat, pid, verdict)
-        self.cause, self.restarts, self.seat, self.pid, self.verdict = cause, restarts, seat, pid, verdict
+    facts = ("cause", "restarts", "seat", "pid", "verdict")
+    cause: str
+    restarts: int
+    seat: int
+    pid: int
+    verdict: Verdict
 
     def _what(self) -> str:
         if self.cause == "crash loop":
@@ -162,10 +179,9 @@ class LoaderTimeout(HoldfastError):
     """No batch arrived within ``timeout`` seconds."""
 
     code = "HF203"
-
-    def __init__(self, seconds: float, waiting_on: list[str]) -> None:
-        super().__init__(seconds, waiting_on)
-        self.seconds, self.waiting_on = seconds, waiting_on
+    facts = ("seconds", "waiting_on")
+    seconds: float
+    waiting_on: list[str]
 
     def _what(self) -> str:
         return f"DataLoader timed out after {self.seconds} seconds"
@@ -178,10 +194,11 @@ class RemoteError(HoldfastError):
     """An exception of a worker that cannot be pickled, told by its type's name, text and attributes."""
 
     code = "HF204"
-
-    def __init__(self, kind: str, text: str, attributes: dict[str, Any], traceback: str) -> None:
-        super().__init__(kind, text, attributes, traceback)
-        self.kind, self.text, self.attributes, self.traceback = kind, text, attributes, traceback
+    facts = ("kind", "text", "attributes", "traceback")
+    kind: str
+    text: str
+    attributes: dict[str, Any]
+    traceback: str
 
     def _what(self) -> str:
         return f"{self.kind}: {self.text}"
@@ -194,10 +211,11 @@ class SharedMemoryFull(HoldfastError):
     """A batch does not fit into the shared memory that its worker may use."""
 
     code = "HF301"
-
-    def __init__(self, wanted: int, held: int, limit: int, reason: str) -> None:
-        super().__init__(wanted, held, limit, reason)
-        self.wanted, self.held, self.limit, self.reason = wanted, held, limit, reason
+    facts = ("wanted", "held", "limit", "reason")
+    wanted: int
+    held: int
+    limit: int
+    reason: str
 
     def _what(self) -> str:
         return f"no room for {_mib(self.wanted)} of shared memory"
@@ -217,10 +235,10 @@ class CannotSend(HoldfastError):
     """A batch that cannot be pickled, named down to the member in the way."""
 
     code = "HF302"
-
-    def __init__(self, path: str, kind: str, reason: str) -> None:
-        super().__init__(path, kind, reason)
-        self.path, self.kind, self.reason = path, kind, reason
+    facts = ("path", "kind", "reason")
+    path: str
+    kind: str
+    reason: str
 
     def _what(self) -> str:
         return f"{self.path} ({self.kind}) cannot be sent to the trainer"

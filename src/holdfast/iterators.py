@@ -112,7 +112,8 @@ class CrewIterator(_Iterator):
             # torch leaves a persistent worker's random state running on; ours begins every epoch anew, so an epoch is
             # the same with persistent workers and without.
             self._base_seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
-        self._crew.begin(self._base_seed, self._shared_seed, self._next_index)
+        # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
+        self._crew.begin(self._base_seed, self._shared_seed, self._sampler_iter.__next__)
 
     def _next_data(self) -> Any:
         assert self._crew is not None
@@ -136,6 +137,8 @@ class CrewIterator(_Iterator):
         """End the workers, now; harmless when done before."""
         if self._crew is not None:
             self._crew.close()
+
+    _shutdown_workers = close  # by this name frameworks and tests know it
 
     def __del__(self) -> None:
         self.close()

@@ -113,6 +113,13 @@ def test_the_crew_runs_ahead_of_a_slow_batch_after_a_grace():
     assert m.next_deadline() == math.inf
 
 
+def test_a_user_who_was_away_does_not_make_a_worker_slow():
+    m = a_slow_head()
+    assert play(m, Wanted(), now=7.0) == []  # batch 0 may lie in the pipe: nobody has listened until now
+    assert m.next_deadline() == 7.050
+    assert play(m, BatchReady(A, 0, 100), now=7.001) == [Deliver(0), Draw(1)]
+
+
 def test_running_ahead_ends_with_the_slow_batch():
     m = a_slow_head()
     play(m, Ticked(), Drawn(2), BatchReady(B, 4, 100), BatchReady(B, 5, 100), Drawn(2), now=1.0)

@@ -13,10 +13,18 @@ SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
 WALKS = """
 import holdfast
 assert holdfast.__file__.startswith({folder!r}), holdfast.__file__
+from holdfast._core.limits import Limits
 from holdfast.testing import walk
 for seed in range({walks}):
-    walk(seed)
+    walk(seed, limits={limits})
 """
+
+# Bugs in corners that a walk with any limits seldom comes to are looked for where they are.
+WHERE = {
+    "a stream runs ahead of the others' share": "Limits(seats=3, prefetch=2, bound=True, run_ahead=1)",
+    "a batch that kills everywhere is never found": "Limits(seats=2, attempts=2, crash_loop=10**6)",
+    "a void result is kept": "Limits(seats=2, prefetch=3, bound=True, attempts=1, crash_loop=10**6)",
+}
 
 # what it is: (module, the text, the text with the bug)
 BUGS = {
@@ -32,14 +40,18 @@ BUGS = {
         "commands += [Send(seat.who, batch) for batch in seat.held]",
         "pass",
     ),
-    "a result from the dead is taken": ("machine", "event.who.life != seat.life or batch not in seat.held", "False"),
+    "a result from the dead is taken": (
+        "machine",
+        "event.who.life != seat.life or batch not in seat.held",
+        "batch not in seat.held",
+    ),
     "a dead worker is taken for the living": ("seats", "        self.life += 1\n", ""),
     "the exit of an old life counts": (
         "machine",
         "        if event.who.life != seat.life:\n            return\n        seat.vacate()",
         "        seat.vacate()",
     ),
-    "results leak at the end": ("machine", "for batch in self.shelf.clear(turn=self.shelf.turn)]", "for batch in ()]"),
+    "results leak at the end": ("machine", "for batch in self.shelf.clear(self.shelf.first)]", "for batch in ()]"),
     "results leak into the next epoch": (
         "machine",
         "commands += [Discard(batch) for batch in self.schedule.begin()]",
@@ -56,7 +68,7 @@ BUGS = {
     "out of order": (
         "shelf",
         "if batch not in self.done:\n                return None",
-        "batch = min(self.done, default=0)",
+        "if not self.done:\n                return None\n            batch = min(self.done)",
     ),
     "the end comes before the last batch": (
         "free",
@@ -79,7 +91,16 @@ BUGS = {
         "return min(self.restart_at, self.schedule.run_ahead_at())",
         "return self.restart_at",
     ),
-    "no grace for a slow worker": ("schedule", "return holder.since + self.pace.grace", "return 0.0"),
+    "no grace for a slow worker": (
+        "schedule",
+        "return max(holder.since, self.wanted_at) + self.pace.grace",
+        "return 0.0",
+    ),
+    "the user's own time counts against a worker": (
+        "schedule",
+        "max(holder.since, self.wanted_at)",
+        "holder.since",
+    ),
     "the shelf has no bottom": ("schedule", "shelf.bytes < self.limits.run_ahead_bytes", "True"),
     "the crew runs ahead too far": (
         "free",
@@ -112,13 +133,13 @@ BUGS = {
     "a completed batch does not end the row": ("machine", "seat.deaths = self.budget.row = 0", "seat.deaths = 0"),
     "a failure is told once only": ("machine", "commands.append(self.failure or End())", "commands.append(End())"),
     "a new life replays too little": ("bound", "upto = seat.held[0] if seat.held else seat.slot", "upto = seat.slot"),
-    "the turn does not pass over an ended stream": ("bound", "            self.shelf.turn += 1", "            return"),
+    "the turn does not pass over an ended stream": ("shelf", "            self.turn += 1", "            return"),
     "a void result is kept": (
         "bound",
         "waste = [done for done in self.shelf.done if",
         "waste = [done for done in () if",
     ),
-    "an ended stream is restarted": ("bound", "return bool(seat.held) or seat.end == math.inf", "return True"),
+    "an ended stream is restarted": ("bound", "return bool(seat.held) or seat.end == NEVER", "return True"),
     "a worker takes work before its neighbour is up": (
         "free",
         "return None if home.fresh and",
@@ -127,8 +148,8 @@ BUGS = {
 }
 
 
-def live_in_a_copy(folder: Path, walks: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", WALKS.format(walks=walks, folder=str(folder))]
+def live_in_a_copy(folder: Path, walks: int, limits: str = "None") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WALKS.format(walks=walks, limits=limits, folder=str(folder))]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -147,10 +168,9 @@ def test_a_planted_bug_is_caught(bug: str, tmp_path: Path):
     text = path.read_text()
     assert text.count(right) == 1, f"{bug}: the text to replace occurs {text.count(right)} times in {path.name}"
     path.write_text(text.replace(right, wrong))
-    found = live_in_a_copy(tmp_path, walks=200)
+    found = live_in_a_copy(tmp_path, walks=300, limits=WHERE.get(bug, "None"))
     assert found.returncode == 1, f"not caught: {bug}"
-    assert "SyntaxError" not in found.stderr
-    assert "NameError" not in found.stderr
+    assert "BrokenPromise" in found.stderr, f"{bug}: a crash, and no promise that was broken\n{found.stderr}"
 
 
 def test_the_core_without_a_bug_passes_the_same_walks(tmp_path: Path):

@@ -6,6 +6,7 @@ a clock, a thread or torch, so thousands of worker lives can be played through i
 ==============  ============================================================
 ``events``      what can happen
 ``commands``    what can be decided
+``limits``      what the user allows
 ``machine``     the one way in: ``Machine.handle(event, now)``
 ``schedule``    what every way of handing out work has in common
 ``free``        map-style: any worker may load any batch

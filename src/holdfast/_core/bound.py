@@ -10,19 +10,19 @@ never take the draw that the next batch to give is waiting for.
 
 from __future__ import annotations
 
-import math
-
 from .commands import Command, Send
 from .limits import Limits
 from .pace import Pace
 from .schedule import NEVER, Schedule
 from .seats import Phase, Seat
-from .shelf import Shelf
+from .shelf import StreamShelf
 
 
 class Bound(Schedule):
-    def __init__(self, limits: Limits, seats: list[Seat], shelf: Shelf, pace: Pace) -> None:
-        super().__init__(limits, seats, shelf, pace)
+    shelf: StreamShelf
+
+    def __init__(self, limits: Limits, seats: list[Seat], pace: Pace) -> None:
+        super().__init__(limits, seats, pace, StreamShelf(limits.in_order, seats))
         self.leaves = 0  # drawn and not yet used to ask for a batch
         self.streams = 0  # that have not ended
 
@@ -32,7 +32,7 @@ class Bound(Schedule):
         self.leaves, self.streams = 0, len(self.seats)
         for seat in self.seats:
             seat.held.clear()
-            seat.slot, seat.end, seat.waiting = self.first + seat.number, math.inf, 0
+            seat.slot, seat.end, seat.waiting = self.first + seat.number, NEVER, 0
         return self.shelf.clear(self.first)
 
     def draw(self, count: int) -> None:
@@ -44,24 +44,29 @@ class Bound(Schedule):
             self._end_all()
 
     def room(self, now: float) -> int:
-        ahead = now >= self.run_ahead_at()
-        room = extra = 0
+        shares = extra = 0
         for seat in self.seats:
-            share = self._share(seat)
-            room += share
-            if ahead and not share and self._could_run(seat):
-                extra += self.prefetch - len(seat.held)
-        return room + min(extra, self._spare()) - self.leaves if extra else room - self.leaves
+            if seat.phase is Phase.READY and seat.end == NEVER:  # `_share`, written out: this runs at every event
+                hands = self.prefetch - len(seat.held)
+                if hands > seat.waiting:
+                    shares += hands - seat.waiting
+                else:
+                    extra += hands
+        if extra and now >= self.run_ahead_at():
+            shares += min(extra, self._spare())
+        return shares - self.leaves
 
     def run_ahead_at(self) -> float:
         if not self.may_run_ahead():
             return NEVER
-        holder = self.seat_of(self.shelf.turn)
-        if self.shelf.turn not in holder.held or holder.phase is not Phase.READY:
+        turn = self.shelf.turn
+        holder = self.shelf.seat_of(turn)
+        if holder.phase is not Phase.READY or turn not in holder.held:
             return NEVER
-        if not any(self._could_run(seat) and not self._share(seat) for seat in self.seats) or self._spare() <= 0:
-            return NEVER
-        return self.overdue_at(holder)
+        for seat in self.seats:
+            if self._could_run(seat) and self._share(seat) <= 0:
+                return self.overdue_at(holder) if self._spare() > 0 else NEVER
+        return NEVER
 
     def assign(self, now: float, commands: list[Command]) -> None:
         while self.leaves and (seat := self._taker(now)):
@@ -77,10 +82,9 @@ class Bound(Schedule):
         void = [held for held in seat.held if held >= batch]
         seat.held = [held for held in seat.held if held < batch]
         self.shelf.undelivered -= len(void)
-        waste = [done for done in self.shelf.done if done >= batch and self.seat_of(done) is seat]
+        waste = [done for done in self.shelf.done if done >= batch and self.shelf.seat_of(done) is seat]
         for done in waste:  # condemned in an earlier life, which got further than this one
             self.shelf.drop(done)
-            seat.waiting -= 1
         self._end(seat, batch)
         return waste
 
@@ -88,7 +92,7 @@ class Bound(Schedule):
         return not self.streams and not self.shelf.undelivered
 
     def wants(self, seat: Seat) -> bool:
-        return bool(seat.held) or seat.end == math.inf
+        return bool(seat.held) or seat.end == NEVER
 
     def lose(self, seat: Seat) -> None:
         pass  # only this seat can load them: they stay in `held` for its next life
@@ -101,38 +105,24 @@ class Bound(Schedule):
         upto = seat.held[0] if seat.held else seat.slot
         return (upto - self.first) // len(self.seats)
 
-    def keep(self, batch: int, size: int) -> None:
-        self.shelf.put(batch, size)
-        self.seat_of(batch).waiting += 1
-
-    def take(self) -> int | None:
-        batch = self.shelf.take()
-        if batch is not None:
-            self.seat_of(batch).waiting -= 1
-            if self.streams < len(self.seats):
-                self._pass_over_void()
-        return batch
-
-    def seat_of(self, batch: int) -> Seat:
-        return self.seats[(batch - self.first) % len(self.seats)]
-
     def _taker(self, now: float) -> Seat | None:
-        """Of all seats that may be asked for a batch now, the one whose next number is the lowest."""
-        ahead = now >= self.run_ahead_at()
+        """Whom to ask for a batch: whose next number is the lowest of those with a share left, or else who may run."""
         best = None
         for seat in self.seats:
-            if (best is None or seat.slot < best.slot) and (self._share(seat) or (ahead and self._could_run(seat))):
+            if (best is None or seat.slot < best.slot) and self._share(seat) > 0:
                 best = seat
+        if best is None and now >= self.run_ahead_at():
+            best = min(filter(self._could_run, self.seats), key=lambda seat: seat.slot)
         return best
 
     def _share(self, seat: Seat) -> int:
-        """Batches that this seat may be asked for by the normal rule."""
-        if seat.phase is not Phase.READY or seat.end < math.inf:
+        """How many batches this seat may be asked for by the normal rule."""
+        if seat.phase is not Phase.READY or seat.end < NEVER:
             return 0
-        return max(0, self.prefetch - len(seat.held) - seat.waiting)
+        return self.prefetch - len(seat.held) - seat.waiting
 
     def _could_run(self, seat: Seat) -> bool:
-        return seat.phase is Phase.READY and seat.end == math.inf and len(seat.held) < self.prefetch
+        return seat.phase is Phase.READY and seat.end == NEVER and len(seat.held) < self.prefetch
 
     def _spare(self) -> int:
         """What may still run ahead, when every other seat's share is kept for it."""
@@ -140,17 +130,11 @@ class Bound(Schedule):
         return self.window + self.limits.run_ahead - used
 
     def _end(self, seat: Seat, batch: int) -> None:
-        if seat.end == math.inf:
+        if seat.end == NEVER:
             self.streams -= 1
         seat.end = min(seat.end, batch)
-        self._pass_over_void()
+        self.shelf.pass_over_void()
 
     def _end_all(self) -> None:
         for seat in self.seats:
             self._end(seat, seat.slot)
-
-    def _pass_over_void(self) -> None:
-        for _ in self.seats:
-            if self.shelf.turn < self.seat_of(self.shelf.turn).end:
-                return
-            self.shelf.turn += 1

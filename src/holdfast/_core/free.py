@@ -17,8 +17,8 @@ from .shelf import Shelf
 
 
 class Free(Schedule):
-    def __init__(self, limits: Limits, seats: list[Seat], shelf: Shelf, pace: Pace) -> None:
-        super().__init__(limits, seats, shelf, pace)
+    def __init__(self, limits: Limits, seats: list[Seat], pace: Pace) -> None:
+        super().__init__(limits, seats, pace, Shelf(limits.in_order, seats))
         self.drawn = 0  # number of the next batch to come from the sampler
         self.pending: list[int] = []  # drawn and with nobody, lowest first
 
@@ -55,13 +55,14 @@ class Free(Schedule):
     def assign(self, now: float, commands: list[Command]) -> None:
         if not self.pending:
             return
-        pending, self.pending = self.pending, []
-        for batch in pending:
+        kept: list[int] = []
+        for batch in self.pending:
             seat = self._place(batch)
             if seat:
                 self.send(seat, batch, now, commands)
             else:
-                self.pending.append(batch)
+                kept.append(batch)
+        self.pending = kept
 
     def exhausted(self) -> bool:
         return self.sampler_ended and not self.shelf.undelivered

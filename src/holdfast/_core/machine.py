@@ -29,7 +29,6 @@ from .free import Free
 from .limits import Limits
 from .pace import Pace
 from .seats import Phase, Seat
-from .shelf import Shelf
 from .story import Story
 from .suspects import Suspects
 
@@ -42,9 +41,9 @@ class Machine:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.seats = [Seat(number) for number in range(limits.seats)]
-        self.shelf = Shelf(limits.in_order)
         self.pace = Pace()
-        self.schedule = (Bound if limits.bound else Free)(limits, self.seats, self.shelf, self.pace)
+        self.schedule = (Bound if limits.bound else Free)(limits, self.seats, self.pace)
+        self.shelf = self.schedule.shelf
         self.suspects = Suspects(limits.attempts)
         self.budget = Budget(limits)
         self.story = Story()
@@ -103,6 +102,7 @@ class Machine:
         match event:  # the three of every batch come first
             case Wanted():
                 self.wanted = True
+                self.schedule.wanted_at = now
             case Drawn():
                 self.drawing = False
                 self.schedule.draw(event.count)
@@ -133,7 +133,7 @@ class Machine:
         self.pace.observe(now - seat.since)
         seat.since = now
         seat.deaths = self.budget.row = 0
-        self.schedule.keep(batch, event.size)
+        self.shelf.put(batch, event.size)
 
     def _on_ready(self, who: Worker, now: float, commands: list[Command]) -> None:
         seat = self.seats[who.seat]
@@ -201,7 +201,7 @@ class Machine:
                 commands.append(Draw(count))
 
     def _give(self, commands: list[Command]) -> None:
-        batch = self.schedule.take()
+        batch = self.shelf.take()
         if batch is not None:
             self.wanted = False
             commands.append(Deliver(batch))
@@ -215,7 +215,7 @@ class Machine:
         sentence = self.suspects.blame(event.batch, event.sample)
         if sentence:
             seat.held.remove(event.batch)
-            self.schedule.keep(event.batch, size=0)
+            self.shelf.put(event.batch, size=0)
             commands.append(sentence)
 
     def _replace(self, seat: Seat, now: float, commands: list[Command]) -> None:
@@ -240,4 +240,4 @@ class Machine:
     def _finish(self, commands: list[Command]) -> None:
         self.over = True
         self.wanted = self.drawing = False
-        commands += [Discard(batch) for batch in self.shelf.clear(turn=self.shelf.turn)]
+        commands += [Discard(batch) for batch in self.shelf.clear(self.shelf.first)]

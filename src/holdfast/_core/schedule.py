@@ -7,7 +7,6 @@ The slow one gets a grace first: jitter must not break the round robin.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 
 from .commands import Command, Send
@@ -16,11 +15,14 @@ from .pace import Pace
 from .seats import Seat
 from .shelf import Shelf
 
+NEVER = float("inf")
+
 
 class Schedule(ABC):
-    def __init__(self, limits: Limits, seats: list[Seat], shelf: Shelf, pace: Pace) -> None:
-        self.limits, self.seats, self.shelf, self.pace = limits, seats, shelf, pace
+    def __init__(self, limits: Limits, seats: list[Seat], pace: Pace, shelf: Shelf) -> None:
+        self.limits, self.seats, self.pace, self.shelf = limits, seats, pace, shelf
         self.window, self.prefetch = limits.window, limits.prefetch  # copies: a slot is read faster than a property
+        self.wanted_at = 0.0  # when the user last began to wait
         self.first = 0  # number of the first batch of this epoch
         self.sampler_ended = True  # until an epoch begins
 
@@ -68,16 +70,13 @@ class Schedule(ABC):
         """Leading batches of its stream that a new worker in this seat has to pass over."""
         return 0
 
-    def keep(self, batch: int, size: int) -> None:
-        """A batch is done."""
-        self.shelf.put(batch, size)
-
-    def take(self) -> int | None:
-        """The result to give next, if it is there."""
-        return self.shelf.take()
-
     def overdue_at(self, holder: Seat) -> float:
-        return holder.since + self.pace.grace
+        """The grace counts from when the user began to wait, at the earliest: nobody listens while it is away.
+
+        A result that lies in the pipe since then looks like a slow worker, and the crew would run ahead of every
+        user whose own step is long.
+        """
+        return max(holder.since, self.wanted_at) + self.pace.grace
 
     def may_run_ahead(self) -> bool:
         """Whether order is what holds up the crew, and there is still place on the shelf."""
@@ -89,6 +88,3 @@ class Schedule(ABC):
             seat.since = now
         seat.held.append(batch)
         commands.append(Send(seat.who, batch))
-
-
-NEVER = math.inf

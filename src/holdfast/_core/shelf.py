@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from .seats import Seat
+
 
 class Shelf:
     """Owns every result from the moment it is taken in to its delivery or discard."""
 
-    __slots__ = ("bytes", "done", "in_order", "turn", "undelivered")
+    __slots__ = ("bytes", "done", "first", "in_order", "seats", "turn", "undelivered")
 
-    def __init__(self, in_order: bool) -> None:
-        self.in_order = in_order
+    def __init__(self, in_order: bool, seats: list[Seat]) -> None:
+        self.in_order, self.seats = in_order, seats
         self.done: dict[int, int] = {}  # batch -> bytes, in order of completion
         self.bytes = 0
+        self.first = 0  # number of the first batch of the epoch
         self.turn = 0  # in order: the batch to give next
-        self.undelivered = 0  # drawn and not given; all of `done` and what is still to be loaded
+        self.undelivered = 0  # drawn and not given: all of `done`, and what is still to be loaded
 
     @property
     def unfinished(self) -> int:
@@ -38,14 +41,43 @@ class Shelf:
         self.undelivered -= 1
         return batch
 
-    def drop(self, batch: int) -> None:
-        """Forget a result, and that it was ever drawn."""
-        self.bytes -= self.done.pop(batch)
-        self.undelivered -= 1
-
-    def clear(self, turn: int) -> list[int]:
-        """Forget everything, for an epoch whose first batch is ``turn``; returns what was here."""
+    def clear(self, first: int) -> list[int]:
+        """Forget everything, for an epoch whose first batch is ``first``; returns what was here."""
         waste = sorted(self.done)
         self.done.clear()
-        self.bytes, self.turn, self.undelivered = 0, turn, 0
+        self.bytes, self.undelivered, self.first, self.turn = 0, 0, first, first
         return waste
+
+
+class StreamShelf(Shelf):
+    """Results of streams: it knows how many wait for each seat, and passes over numbers that a stream does not have."""
+
+    __slots__ = ()
+
+    def put(self, batch: int, size: int) -> None:
+        self.done[batch] = size
+        self.bytes += size
+        self.seat_of(batch).waiting += 1
+
+    def take(self) -> int | None:
+        batch = super().take()
+        if batch is not None:
+            self.seat_of(batch).waiting -= 1
+            self.pass_over_void()
+        return batch
+
+    def drop(self, batch: int) -> None:
+        """Forget a result, and that it was ever asked for."""
+        self.bytes -= self.done.pop(batch)
+        self.undelivered -= 1
+        self.seat_of(batch).waiting -= 1
+
+    def seat_of(self, batch: int) -> Seat:
+        return self.seats[(batch - self.first) % len(self.seats)]
+
+    def pass_over_void(self) -> None:
+        """Move the turn on to a number that is, or will be, there."""
+        for _ in self.seats:
+            if self.turn < self.seat_of(self.turn).end:
+                return
+            self.turn += 1

@@ -61,7 +61,9 @@ class Rules(ABC):
         """Whether the crew may run ahead: order holds it up, and the grace is over (at the least it can be)."""
         grace = 0.050 if self.world.completed < 16 else 0.002
         holder = self.holder()
-        return holder is not None and self.world.now - self.world.busy_since[holder] >= grace - ROUNDING
+        if holder is None:
+            return False
+        return self.world.now - max(self.world.busy_since[holder], self.world.wanted_at) >= grace - ROUNDING
 
     def holder(self) -> Worker | None:
         """The worker that holds up the others, if results wait for order and there is place for more of them."""

@@ -45,7 +45,8 @@ def walk(seed: int, steps: int = 400, limits: Limits | None = None) -> World:
     limits = limits or some_limits(rng)
     if deadly > 1 and rng.random() < 0.8:  # else it would be over too soon to see much
         limits = replace(limits, max_restarts=None, crash_loop=10**6)
-    world = World(limits, prompt=rng.random() < 0.7, deadly=deadly, samples=rng.choice([1, 2, 100]))
+    samples, brisk = rng.choice([1, 2, 100]), rng.choice([0.3, 6])
+    world = World(limits, prompt=rng.random() < 0.7, deadly=deadly, samples=samples, brisk=brisk)
     return live(world, rng, steps)
 
 

@@ -37,15 +37,23 @@ class World:
 
     ``prompt``: the sampler answers at once, as the engine's does; otherwise anything may happen before it does.
     ``deadly``: how often workers die, beside 10 for a batch that is loaded; ``samples``: on how many different ones.
+    ``brisk``: how soon workers get ready, on the same scale.
     ``longest``: the length of a long epoch, in batches.
     ``benign``: nobody dies, nobody closes, no epoch is cut short: the machine must then come to its end.
     """
 
     def __init__(
-        self, limits: Limits, *, prompt: bool = True, deadly: float = 0.7, samples: int = 2, longest: int = 30
+        self,
+        limits: Limits,
+        *,
+        prompt: bool = True,
+        deadly: float = 0.7,
+        samples: int = 2,
+        brisk: float = 6,
+        longest: int = 30,
     ) -> None:
         self.limits, self.machine, self.now = limits, Machine(limits), 0.0
-        self.prompt, self.deadly, self.samples, self.longest = prompt, deadly, samples, longest
+        self.prompt, self.deadly, self.samples, self.brisk, self.longest = prompt, deadly, samples, brisk, longest
         self.benign = False
         # Processes
         self.starting: list[Worker] = []
@@ -55,6 +63,7 @@ class World:
         self.dead: list[Worker] = []
         self.last_words: list[tuple[Worker, int]] = []  # results on their way when their worker died
         self.completed = 0
+        self.wanted_at = 0.0  # when the user last began to wait
         # The epoch
         self.epochs = 0
         self.first = self.used = 0  # number of its first batch; the lowest number never used
@@ -141,7 +150,7 @@ class World:
         if self.asked:
             yield (1000 if self.prompt else 8), self.sampler_answers
         if self.starting:
-            yield 6, self.gets_ready
+            yield self.brisk, self.gets_ready
         if self._busy():
             yield 10, self.finishes
         if not self.user_waits and not self.epoch_is_settled and self.epochs:
@@ -251,7 +260,7 @@ class World:
         self.happens(rng.choice(events))
 
     def wants(self, rng: Random) -> None:
-        self.user_waits = True
+        self.user_waits, self.wanted_at = True, self.now
         self.happens(Wanted())
 
     def time_passes(self, rng: Random) -> None:
