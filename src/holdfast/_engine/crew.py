@@ -118,7 +118,14 @@ class Crew:
             else:
                 raise LoaderTimeout(timeout, self._machine.waiting_on())
         outcome, self._outcome = self._outcome, None
-        return outcome.value()
+        if isinstance(outcome, InArena):
+            return outcome.value()
+        error = outcome.error
+        del outcome
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame, and the frame of the iterator, whose death must close us
 
     def close(self) -> None:
         """End all workers, now. Harmless when done before, and in a fork of the process that owns them."""

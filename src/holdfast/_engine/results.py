@@ -37,9 +37,6 @@ class Error:
     def __init__(self, error: BaseException) -> None:
         self.error, self.size = error, 0
 
-    def value(self) -> Any:
-        raise self.error
-
     def discard(self) -> None: ...
 
 
