@@ -72,7 +72,7 @@ class HoldfastError(RuntimeError):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)  # they rebuild the error when it is pickled
-        # One string instead of the facts is a text that was written before: this is how torch's ExceptionWrapper and others
+        # One string instead of the facts is a text that was written before: so torch's ExceptionWrapper, and others,
         # carry an exception to another process.
         self._text = args[0] if len(args) == 1 and len(self.facts) != 1 and isinstance(args[0], str) else None
         values = args if self._text is None else (None,) * len(self.facts)
@@ -134,11 +134,12 @@ class WorkerDied(HoldfastError):
 
     def _lines(self) -> dict[str, str]:
         at = f"dataset indices {_first(self.indices)}" if self.sample is None else f"dataset index {self.sample}"
+        alone = f"load that sample alone, in this process: dataset[{self.sample!r}]"
         return {
             "where": at,
             "why": self.verdict.cause(),
             "did": f"tried {self.attempts} times, each in a new process; the other batches go on",
-            "try": f"load that sample alone, in this process: dataset[{self.sample!r}]" if self.sample is not None else "",
+            "try": alone if self.sample is not None else "",
             "torch": self._as_torch_says(),
         }
 

@@ -33,14 +33,18 @@ class _Iterator(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
+        self._seed = int(self._base_seed)  # of this epoch
         self._counts = self._dataset_kind == _DatasetKind.Iterable  # torch warns of iterables longer than their len
 
     def __next__(self) -> Any:
         if self._counts or profiler._is_profiler_enabled:
             return super().__next__()
-        data = self._next_data()  # without the profiler's record, which costs 10 µs a batch
+        data: Any = self._next_data()  # without the profiler's record, which costs 10 µs a batch
         self._num_yielded += 1
         return data
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
 
     def _job(self, loader: DataLoader[Any]) -> Job:
         init = loader.worker_init_fn
@@ -71,14 +75,14 @@ class SerialIterator(_Iterator):
         if isinstance(self._dataset, IterDataPipe | MapDataPipe):
             torch.utils.data.graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         self._random = Fenced()
-        with self._random.seed(self._base_seed, 0):
+        with self._random.seed(self._seed, 0):
             self._fetch = fetcher(self._job(loader), Unnoted())
         self._batch = 0
 
     def _next_data(self) -> Any:
-        index = self._next_index()
+        index = next(self._sampler_iter)
         batch, self._batch = self._batch, self._batch + 1
-        with self._random.seed(self._base_seed, batch):
+        with self._random.seed(self._seed, batch):
             try:
                 data = self._collate_fn(self._fetch(index))
             except EndOfStream:
@@ -101,8 +105,10 @@ class CrewIterator(_Iterator):
             bound=job.iterable,
             max_restarts=loader.max_restarts,
         )
-        start = starts.resolve(loader.start, loader.multiprocessing_context) if loader.workers == "process" else "thread"
-        self._crew = Crew(limits, launcher(start, job, _posts(loader, self._base_seed)))
+        start = (
+            starts.resolve(loader.start, loader.multiprocessing_context) if loader.workers == "process" else "thread"
+        )
+        self._crew = Crew(limits, launcher(start, job, _posts(loader, self._seed)))
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
@@ -111,9 +117,9 @@ class CrewIterator(_Iterator):
         if not first_iter:
             # torch leaves a persistent worker's random state running on; ours begins every epoch anew, so an epoch is
             # the same with persistent workers and without.
-            self._base_seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
+            self._seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
         # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
-        self._crew.begin(self._base_seed, self._shared_seed, self._sampler_iter.__next__)
+        self._crew.begin(self._seed, self._shared_seed, self._sampler_iter.__next__)
 
     def _next_data(self) -> Any:
         assert self._crew is not None

@@ -24,9 +24,10 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
     All of torch's arguments, with torch's meaning, and:
 
     Args:
-        start: how worker processes are started: ``"auto"`` (forked from a clean, warm process; on Windows spawned ahead of
-            need), ``"zygote"``, ``"standby"``, ``"fork"``, ``"spawn"`` or ``"forkserver"``. ``multiprocessing_context`` is
-            honoured when ``start`` is ``"auto"``.
+        start: how worker processes are started: ``"auto"`` (forked from a clean, warm process; on Windows spawned
+        ahead of
+            need), ``"zygote"``, ``"standby"``, ``"fork"``, ``"spawn"`` or ``"forkserver"``.
+            ``multiprocessing_context`` is honoured when ``start`` is ``"auto"``.
         workers: ``"process"``, or ``"thread"`` for code that releases the GIL.
         max_restarts: how many workers that died may be replaced. None: any number, as long as batches keep coming.
         max_shared_memory: bytes of shared memory that all workers together may use for batches. None: what the machine

@@ -33,7 +33,9 @@ class Berth:
 
 
 def pipe_berth(launch: Callable[[list[int]], Process]) -> Berth:
-    """A berth made of pipes and anonymous memory; ``launch`` gets the worker's ends and starts a process that holds them."""
+    """A berth made of pipes and anonymous memory; ``launch`` gets the worker's ends and starts a process that holds
+    them.
+    """
     opened: list[int] = []
     try:
         worker_reads, trainer_writes = _remember(opened, os.pipe())

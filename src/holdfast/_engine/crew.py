@@ -1,7 +1,7 @@
 """The crew: carries out what the machine decides, and tells it what happens.
 
-Runs only inside the user's ``next()``: there is no thread. An interrupt that arrives while the crew waits leaves everything
-as it was; one that arrives anywhere else leaves the crew in an unknown state, and it is closed.
+Runs only inside the user's ``next()``: there is no thread. An interrupt that arrives while the crew waits leaves
+everything as it was; one that arrives anywhere else leaves the crew in an unknown state, and it is closed.
 """
 
 from __future__ import annotations
@@ -107,9 +107,8 @@ class Crew:
     def next(self, timeout: float) -> Any:
         """The next batch, or its error; ``StopIteration`` when the epoch is over."""
         deadline = time.monotonic() + timeout if timeout else math.inf
-        self._outcome = None
         self._feed(_WANTED)
-        while self._outcome is None:
+        while (outcome := self._outcome) is None:
             ready = self._roster.wait(min(deadline, self._machine.next_deadline()) - time.monotonic())
             if ready:
                 self._hear(ready)
@@ -117,7 +116,7 @@ class Crew:
                 self._feed(_TICKED)
             else:
                 raise LoaderTimeout(timeout, self._machine.waiting_on())
-        outcome, self._outcome = self._outcome, None
+        self._outcome = None
         if isinstance(outcome, InArena):
             return outcome.value()
         error = outcome.error
@@ -235,26 +234,28 @@ class Crew:
         freed = self._roster[who].arena.returned()
         self._roster.tell(who, Load(batch, self._index_of(batch), freed))
 
+    def _keep(self, index: Any) -> None:
+        if self._bound:
+            self._places = index
+        else:
+            self._indices[self._drawn] = index
+            self._drawn += 1
+
     def _index_of(self, batch: int) -> Any:
         return self._places if self._bound else self._indices.get(batch)
 
     def _draw_batches(self, count: int) -> None:
-        drawn = 0
-        try:
-            for drawn in range(1, count + 1):
+        drawn, ended = 0, False
+        while drawn < count and not ended:
+            try:
                 index = self._draw()
-                if self._bound:
-                    self._places = index
-                else:
-                    self._indices[self._drawn] = index
-                    self._drawn += 1
-        except StopIteration:
-            drawn -= 1
-            ended = True
-        except Exception as error:
-            drawn, ended, self._sampler_error = drawn - 1, True, error
-        else:
-            ended = False
+            except StopIteration:
+                ended = True
+            except Exception as error:
+                ended, self._sampler_error = True, error  # told when all that was drawn before has been delivered
+            else:
+                drawn += 1
+                self._keep(index)
         if drawn:
             self._feed(Drawn(drawn))
         if ended:

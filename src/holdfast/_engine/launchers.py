@@ -76,7 +76,7 @@ class Spawned:
 
 
 class Forked:
-    """Forks of the trainer itself, for those who ask: nothing is serialised, everything is inherited, locks included."""
+    """Forks of the trainer, for those who ask: nothing is serialised, everything is inherited, locks included."""
 
     def __init__(self, job: Job, posts: Posts) -> None:
         self._job, self._posts = job, posts

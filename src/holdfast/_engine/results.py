@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast._transport.codec import Encoded, Layout
+from holdfast._transport.codec import Encoded
 from holdfast._transport.faults import unpack_error
 from holdfast._transport.messages import Loaded, Raised
 
@@ -14,15 +14,15 @@ from .berth import Berth
 class InArena:
     """A batch that lies in its worker's arena. Belongs to whoever takes it: looked at once, or discarded."""
 
-    __slots__ = ("_berth", "_blocks", "_inline", "_layout", "size")
+    __slots__ = ("_berth", "_blocks", "_build", "_inline", "size")
 
     def __init__(self, berth: Berth, message: Loaded) -> None:
         self._berth, self._blocks, self._inline = berth, message.blocks, message.inline
-        self._layout: Layout = berth.decoder.learn(Encoded(*message[1:]))
+        self._build = berth.decoder.learn(Encoded(*message[1:]))
         self.size = sum(size for _, size in message.blocks) if message.blocks else 0
 
     def value(self) -> Any:
-        return self._berth.decoder.decode(self._layout, self._blocks, self._inline)
+        return self._berth.decoder.decode(self._build, self._blocks, self._inline)
 
     def discard(self) -> None:
         for block, _ in self._blocks:
@@ -57,4 +57,4 @@ def add_note(error: BaseException, note: str) -> None:
     if hasattr(error, "add_note"):
         error.add_note(note)
     else:  # Python 3.10
-        error.__notes__ = [*getattr(error, "__notes__", []), note]
+        vars(error).setdefault("__notes__", []).append(note)

@@ -126,4 +126,3 @@ class Roster:
     def _forget(self, fd: int) -> None:
         self._by_fd.pop(fd, None)
         self._waiter.forget(fd)
-

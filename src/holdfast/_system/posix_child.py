@@ -57,7 +57,7 @@ def set_name(name: str) -> None:
 
 
 def reset_signals() -> None:
-    """Ctrl-C is the trainer's: terminals and notebooks signal the whole group. Everything else as a new process has it."""
+    """Ctrl-C is the trainer's: terminals and notebooks signal the whole group. All else as in a new process."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGHUP):

@@ -13,7 +13,7 @@ from .waiting import Waiter
 
 
 class Process(ABC):
-    """One worker's process. ``sentinel`` becomes readable when it has ended. Looks like a ``multiprocessing.Process``."""
+    """One worker's process. ``sentinel`` is readable when it has ended. Looks like a ``multiprocessing.Process``."""
 
     def __init__(self, pid: int, sentinel: int) -> None:
         self.pid, self.sentinel = pid, sentinel

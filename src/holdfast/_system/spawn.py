@@ -14,7 +14,9 @@ def worker(fds: list[int]) -> ChildProcess:
     """A new interpreter that holds ``fds`` and becomes a worker."""
     from_main = threading.current_thread() is threading.main_thread()
     popen = subprocess.Popen(
-        command(f"from holdfast._system.spawn import become_worker; become_worker({fds!r}, {os.getpid()}, {from_main})"),
+        command(
+            f"from holdfast._system.spawn import become_worker; become_worker({fds!r}, {os.getpid()}, {from_main})"
+        ),
         pass_fds=fds,
         stdin=subprocess.DEVNULL,
         env=quiet_environ(),

@@ -12,7 +12,7 @@ STARTS = ("auto", "zygote", "standby", "fork", "spawn", "forkserver")
 
 
 def resolve(start: str, context: Any) -> str:
-    """The launcher's name for the loader's ``start`` and ``multiprocessing_context``; an error that lists what exists."""
+    """The launcher that ``start`` and ``multiprocessing_context`` ask for; an error that lists what exists."""
     if start not in STARTS:
         raise ValueError(f"start should be one of {', '.join(map(repr, STARTS))}, but got start={start!r}")
     if context is not None and start == "auto":
@@ -29,7 +29,9 @@ def resolve(start: str, context: Any) -> str:
 
 
 def _refuse(start: str) -> str:
-    raise ValueError(f'start={start!r} needs fork, which {sys.platform} does not have; start="standby" does the same job')
+    raise ValueError(
+        f'start={start!r} needs fork, which {sys.platform} does not have; start="standby" does the same job'
+    )
 
 
 def warm(modules: Iterable[str], *, wait: bool) -> None:
@@ -50,5 +52,3 @@ def warm_for(start: str, workers: int) -> None:
         from .standby import reserve
 
         reserve(workers)
-
-

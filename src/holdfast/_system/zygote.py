@@ -5,6 +5,7 @@ Thread-safe: loaders in several threads share it. A fork of the trainer forgets 
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
@@ -24,8 +25,8 @@ class ZygoteDied(RuntimeError):
 
 
 class ZygoteProcess(Process):
-    """A worker forked by the zygote. The sentinel is the pipe on which the zygote tells the status when it has reaped it:
-    it says how, not only that, and it speaks too (without a status) when the zygote itself is gone."""
+    """A worker forked by the zygote. The sentinel is the pipe on which the zygote tells the status when it has reaped
+    it: it says how, not only that, and it speaks too (without a status) when the zygote itself is gone."""
 
     def __init__(self, pid: int, status_pipe: int, pidfd: int | None) -> None:
         super().__init__(pid, status_pipe)
@@ -80,7 +81,12 @@ class Zygote:
         return ZygoteProcess(pid, status_read, pidfds[0] if pidfds else None)
 
     def preload(self, modules: Iterable[str]) -> dict[str, Any]:
-        request = {"modules": list(modules), "environ": dict(os.environ), "cwd": current_directory(), "sys_path": sys.path}
+        request = {
+            "modules": list(modules),
+            "environ": dict(os.environ),
+            "cwd": current_directory(),
+            "sys_path": sys.path,
+        }
         answer, _ = self._ask(request, [])
         self.preloaded.update({name: _modified(name) for name in request["modules"]})
         return dict(answer)
@@ -154,5 +160,6 @@ def shut_down() -> None:
         _current = None
 
 
+atexit.register(shut_down)  # it would end by itself; this way no descriptor is left for a ResourceWarning to tell of
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget)

@@ -154,9 +154,9 @@ def _threads() -> int:
 def main(control_fd: int, trainer: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = Server(socket.socket(fileno=control_fd), trainer)
-    import holdfast._worker.process  # noqa: F401  # torch and all that a worker needs, before the first fork
-
     import torch
+
+    import holdfast._worker.process  # noqa: F401  # torch and all that a worker needs, before the first fork
 
     torch.set_num_threads(1)
     gc.collect()

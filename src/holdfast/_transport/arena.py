@@ -36,10 +36,10 @@ def aligned(size: int, to: int = ALIGNMENT) -> int:
 class _Extent:
     """One mapping and its free space, as sorted (start, size) pairs that never touch each other."""
 
-    __slots__ = ("base", "map", "sizes", "starts")
+    __slots__ = ("base", "sizes", "starts", "view")
 
     def __init__(self, base: int, mapping: mmap.mmap, size: int) -> None:
-        self.base, self.map = base, mapping
+        self.base, self.view = base, memoryview(mapping)
         self.starts, self.sizes = [0], [size]
 
     def take(self, size: int) -> int:
@@ -70,15 +70,25 @@ class _Extent:
 class Arena:
     """The worker's side: gives out blocks, takes them back, grows geometrically. Owns its segment handle."""
 
-    def __init__(self, segment: Segment, limit: int | None, room: Callable[[], int], announce: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, segment: Segment, limit: int | None, room: Callable[[], int], announce: Callable[[int, int], None]
+    ) -> None:
         self._segment, self._limit, self._room, self._announce = segment, limit, room, announce
         self._extents: list[_Extent] = []
         self._bases: list[int] = []
         self._taken: dict[int, int] = {}
+        self._in_use: dict[int, weakref.ref[memoryview]] = {}
+        self._lingering: list[int] = []  # given back by the trainer, but something in this process still looks at it
         self.size = 0
 
-    def take(self, size: int) -> tuple[int, mmap.mmap, int]:
-        """A block of ``size`` bytes: its number in the arena, the mapping it lies in, and where in that."""
+    def take(self, size: int) -> tuple[int, memoryview]:
+        """A block of ``size`` bytes: its number in the arena, and its bytes.
+
+        It is used again when the trainer has given it back *and* nothing made from these bytes lives in this process: a
+        collate_fn may well keep what it collated.
+        """
+        if self._lingering:
+            self._look_again()
         size = aligned(size)
         for extent in self._extents:
             start = extent.take(size)
@@ -89,10 +99,17 @@ class Arena:
             start = extent.take(size)
         block = extent.base + start
         self._taken[block] = size
-        return block, extent.map, start
+        view = extent.view[start : start + size]
+        self._in_use[block] = weakref.ref(view)
+        return block, view
 
     def give_back(self, block: int) -> None:
-        """The block is free again; a block that is free already is left alone."""
+        """The trainer is done with the block; a block that is free already is left alone."""
+        in_use = self._in_use.get(block)
+        if in_use is not None and in_use() is not None:
+            self._lingering.append(block)
+            return
+        self._in_use.pop(block, None)
         size = self._taken.pop(block, 0)
         if size:
             extent = self._extents[bisect_right(self._bases, block) - 1]
@@ -105,6 +122,11 @@ class Arena:
             self._taken[block] = used
             extent = self._extents[bisect_right(self._bases, block) - 1]
             extent.give_back(block - extent.base + used, size - used)
+
+    def _look_again(self) -> None:
+        lingering, self._lingering = self._lingering, []
+        for block in lingering:
+            self.give_back(block)
 
     def _grow(self, wanted: int) -> _Extent:
         step = min(self.size, max(FULL_STRIDE, self.size // 4))
@@ -137,40 +159,40 @@ class Writer:
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
         self._usual = 0
-        self.blocks: list[tuple[int, int]] = []  # (block, bytes used), closed ones
+        self._blocks: list[tuple[int, int]] = []  # (block, bytes used), full ones
         self._block = -1
-        self._map: mmap.mmap | None = None
-        self._start = self._used = self._size = 0
+        self._view: memoryview | None = None
+        self._used = self._size = 0
 
-    def place(self, size: int) -> tuple[mmap.mmap, int, int, int]:
-        """Room for ``size`` bytes: the mapping, where in it, which block of the batch, where in the block."""
-        if self._map is None or self._used + size > self._size:
+    def place(self, size: int) -> tuple[memoryview, int, int]:
+        """Room for ``size`` bytes: the bytes of a block, where in it, and which block of the batch it is."""
+        if self._view is None or self._used + size > self._size:
             self._close_block()
             self._size = aligned(max(size, self._usual))
-            self._block, self._map, self._start = self._arena.take(self._size)
-        used = self._used
-        self._used = used + aligned(size)
-        return self._map, self._start + used, len(self.blocks), used
+            self._block, self._view = self._arena.take(self._size)
+        start = self._used
+        self._used = start + aligned(size)
+        return self._view, start, len(self._blocks)
 
     def finish(self) -> list[tuple[int, int]]:
         """The batch is complete: its blocks, which from now on belong to the trainer."""
         self._close_block()
-        blocks, self.blocks = self.blocks, []
-        self._usual = sum(size for _, size in blocks)
+        blocks, self._blocks = self._blocks, []
+        self._usual = sum([size for _, size in blocks])
         return blocks
 
     def abandon(self) -> None:
         """The batch failed: everything it took is free again."""
         self._close_block()
-        for block, _ in self.blocks:
+        for block, _ in self._blocks:
             self._arena.give_back(block)
-        self.blocks = []
+        self._blocks = []
 
     def _close_block(self) -> None:
-        if self._map is not None:
+        if self._view is not None:
             self._arena.trim(self._block, self._used)
-            self.blocks.append((self._block, self._used))
-            self._map, self._used = None, 0
+            self._blocks.append((self._block, self._used))
+            self._view, self._used = None, 0
 
 
 class ArenaView:

@@ -6,19 +6,21 @@ batch is then a layout number and the blocks it lies in. A batch of a few hundre
 
 from __future__ import annotations
 
-import mmap
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from .arena import Writer
-from .leaves import BufferLeaf, Leaf, Region
+from .leaves import BufferLeaf, Leaf, Region, TensorLeaf
 from .packer import put_together, take_apart
+from .structure import Signature, assembler, inline_assembler, overlap, signature
 
 INLINE = 2048  # bytes up to which a copy through the pipe is cheaper than a block's way there and back
 LONG_SKELETON = 1 << 15
 KNOWN_LAYOUTS = 256
+_PADDING = [bytes(-size % 16) for size in range(16)]
 
 
 class Layout(NamedTuple):
@@ -28,6 +30,7 @@ class Layout(NamedTuple):
     leaves: tuple[Leaf, ...]
     places: tuple[tuple[int, int], ...]
     skeleton_size: int = 0
+    structure: Signature | None = None  # when it is a simple one, for which no skeleton is needed
 
     def build(self, buffers: Sequence[Any]) -> Any:
         """The batch. ``buffers`` are its blocks, or the one inline buffer; what is made here keeps them alive."""
@@ -55,66 +58,92 @@ class Encoder:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._known: dict[Layout, int] = {}
+        self._known: dict[Any, int] = {}
         self._made: dict[int, tuple[int, int]] = {}  # address -> place, of tensors that lie in the arena already
 
     def tensor(self, shape: tuple[int, ...], dtype: torch.dtype, count: int, size: int) -> torch.Tensor:
         """An uninitialised tensor in the arena, for the batch that is being made."""
-        mapping, start, block, offset = self._writer.place(size)
-        tensor = torch.frombuffer(mapping, dtype=dtype, count=count, offset=start).view(shape)
-        self._made[tensor.data_ptr()] = block, offset
+        view, start, block = self._writer.place(size)
+        tensor = torch.frombuffer(view, dtype=dtype, count=count, offset=start).reshape(shape)
+        self._made[tensor.data_ptr()] = block, start
         return tensor
 
     def encode(self, value: object) -> Encoded:
         """Lay out ``value``; what of it is not in the arena yet is copied there."""
-        skeleton, leaves, regions = take_apart(value)
-        skeleton_size = 0
-        if len(skeleton) > LONG_SKELETON:
-            skeleton_size = len(skeleton)
-            regions.append(_region_of(skeleton))
-            skeleton = b""
-        inline = self._inline(regions)
-        places = self._places_inline(regions) if inline is not None else [self._place(region) for region in regions]
-        layout = Layout(skeleton, tuple(leaves), tuple(places), skeleton_size)
-        blocks = self._writer.finish()
+        tensors: list[torch.Tensor] = []
+        try:
+            structure = signature(value, tensors)
+        except RecursionError:
+            structure = None  # a structure that contains itself, which pickle knows how to take
+        encoded = self._simple(value, structure, tensors) if structure is not None else self._any(value)
         self._made.clear()
-        return self._numbered(layout, blocks, inline)
+        return encoded
 
     def abandon(self) -> None:
         """The batch failed on the way: forget what was laid out for it."""
         self._writer.abandon()
         self._made.clear()
 
-    def _numbered(self, layout: Layout, blocks: list[tuple[int, int]], inline: bytes | None) -> Encoded:
-        number = self._known.get(layout)
+    def _simple(self, value: object, structure: Signature, tensors: list[torch.Tensor]) -> Encoded:
+        """Plain tensors in a plain structure: no pickling once the layout is known."""
+        begins = [tensor.data_ptr() for tensor in tensors]
+        sizes = [tensor.nbytes for tensor in tensors]
+        if overlap(begins, sizes):
+            return self._any(value)
+        regions = [Region(begin, size, value) for begin, size in zip(begins, sizes, strict=True)]
+        places, blocks, inline = self._lay_out(regions)
+        number = self._known.get((structure, places))
         if number is not None:
             return Encoded(number, None, blocks, inline)
-        if layout.skeleton_size or len(self._known) >= KNOWN_LAYOUTS:
+        skeleton, _, _ = take_apart(value)
+        # Not the leaves of the skeleton: those put views of one storage into one region, even when they do not overlap.
+        leaves = tuple(TensorLeaf(t.dtype, tuple(t.shape), None, t.numel(), i, 0, False) for i, t in enumerate(tensors))
+        layout = Layout(skeleton, leaves, places, 0, structure)
+        return self._numbered((structure, places), layout, blocks, inline)
+
+    def _any(self, value: object) -> Encoded:
+        skeleton, leaves, regions = take_apart(value)
+        skeleton_size = 0
+        if len(skeleton) > LONG_SKELETON:
+            skeleton_size = len(skeleton)
+            regions.append(_region_of(skeleton))
+            skeleton = b""
+        places, blocks, inline = self._lay_out(regions)
+        layout = Layout(skeleton, tuple(leaves), places, skeleton_size)
+        if skeleton_size:
             return Encoded(-1, layout, blocks, inline)
-        self._known[layout] = number = len(self._known)
+        return self._numbered(layout, layout, blocks, inline)
+
+    def _numbered(self, key: Any, layout: Layout, blocks: list[tuple[int, int]], inline: bytes | None) -> Encoded:
+        number = self._known.get(key)
+        if number is not None:
+            return Encoded(number, None, blocks, inline)
+        if len(self._known) >= KNOWN_LAYOUTS:
+            return Encoded(-1, layout, blocks, inline)
+        self._known[key] = number = len(self._known)
         return Encoded(number, layout, blocks, inline)
 
-    def _inline(self, regions: list[Region]) -> bytes | None:
-        if self._made or sum(region.size for region in regions) > INLINE:
-            return None
-        return b"".join([region.bytes().ljust(-(-region.size // 16) * 16, b"\0") for region in regions])
-
-    def _places_inline(self, regions: list[Region]) -> list[tuple[int, int]]:
-        places, start = [], 0
-        for region in regions:
-            places.append((0, start))
-            start += -(-region.size // 16) * 16
-        return places
+    def _lay_out(
+        self, regions: list[Region]
+    ) -> tuple[tuple[tuple[int, int], ...], list[tuple[int, int]], bytes | None]:
+        """Places of the regions, and either the blocks or the bytes that they now lie in."""
+        if not self._made and sum([region.size for region in regions]) <= INLINE:
+            places, start = [], 0
+            parts: list[bytes] = []
+            for region in regions:
+                places.append((0, start))
+                parts += region.bytes(), _PADDING[region.size % 16]
+                start += region.size + (-region.size % 16)
+            return tuple(places), [], b"".join(parts)
+        placed = tuple([self._made.get(region.address) or self._place(region) for region in regions])
+        return placed, self._writer.finish(), None
 
     def _place(self, region: Region) -> tuple[int, int]:
-        made = self._made.get(region.address)
-        if made is not None:
-            return made
         if not region.size:
             return 0, 0
-        mapping, start, block, offset = self._writer.place(region.size)
-        _copy(region, mapping, start)
-        return block, offset
+        view, start, block = self._writer.place(region.size)
+        view[start : start + region.size] = region.view()
+        return block, start
 
 
 class Decoder:
@@ -122,28 +151,26 @@ class Decoder:
 
     def __init__(self, lend: Callable[[int, int], memoryview]) -> None:
         self._lend = lend
-        self._layouts: dict[int, Layout] = {}
+        self._builders: dict[int, Callable[[Sequence[Any]], Any]] = {}
 
-    def learn(self, encoded: Encoded) -> Layout:
+    def learn(self, encoded: Encoded) -> Callable[[Sequence[Any]], Any]:
+        """The function that makes this batch from its buffers."""
         if encoded.layout is None:
-            return self._layouts[encoded.number]
+            return self._builders[encoded.number]
+        layout = encoded.layout
+        make = inline_assembler if encoded.inline is not None else assembler
+        build = make(layout.structure, layout.leaves, layout.places) or layout.build
         if encoded.number >= 0:
-            self._layouts[encoded.number] = encoded.layout
-        return encoded.layout
+            self._builders[encoded.number] = build
+        return build
 
-    def decode(self, layout: Layout, blocks: list[tuple[int, int]], inline: bytes | None) -> Any:
+    def decode(self, build: Callable[[Sequence[Any]], Any], blocks: list[tuple[int, int]], inline: bytes | None) -> Any:
         if inline is not None:
-            return layout.build((bytearray(inline),))
-        return layout.build([self._lend(block, size) for block, size in blocks] or (bytearray(),))
+            return build((bytearray(inline),))
+        return build([self._lend(block, size) for block, size in blocks] or (bytearray(),))
 
 
 def _region_of(data: bytes) -> Region:
-    import ctypes
-
     address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
     assert address is not None
     return Region(address, len(data), data)
-
-
-def _copy(region: Region, mapping: mmap.mmap, start: int) -> None:
-    mapping[start : start + region.size] = region.view()

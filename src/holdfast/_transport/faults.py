@@ -1,7 +1,7 @@
 """Exceptions across processes: the user's own exception arrives as itself, with a note that says where it happened.
 
-An exception that cannot be taken apart, or cannot be put together again, travels as a `RemoteError` that keeps its type's
-name, its text, its traceback and those of its attributes that do travel.
+An exception that cannot be taken apart, or cannot be put together again, travels as a `RemoteError` that keeps its
+type's name, its text, its traceback and those of its attributes that do travel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The flat memory inside a nested value: tensors, arrays and buffers, as regions of bytes that can be laid out elsewhere.
+"""The flat memory inside a nested value: tensors, arrays and buffers, as regions of bytes that can be laid out
+elsewhere.
 
-A value is taken apart into a *skeleton* (a pickle of everything that is not flat memory) and *leaves*. A leaf says how to
-make its object again from bytes that lie somewhere else; it knows no process and no arena.
+A value is taken apart into a *skeleton* (a pickle of everything that is not flat memory) and *leaves*. A leaf says
+how to make its object again from bytes that lie somewhere else; it knows no process and no arena.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ class Region(NamedTuple):
 
 
 class TensorLeaf(NamedTuple):
-    """A strided tensor. ``count`` elements from ``offset`` in region ``region``; contiguous when ``stride`` is None."""
+    """A strided tensor. ``length`` elements from ``offset`` in a region; contiguous when ``stride`` is None."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
     stride: tuple[int, ...] | None
-    count: int
+    length: int
     region: int
     offset: int
     requires_grad: bool
 
     def rebuild(self, buffers: Sequence[Any], starts: Sequence[int]) -> torch.Tensor:
-        if not self.count:
+        if not self.length:
             return torch.empty(self.shape, dtype=self.dtype)
         offset = starts[self.region] + self.offset
-        flat = torch.frombuffer(buffers[self.region], dtype=self.dtype, count=self.count, offset=offset)
+        flat = torch.frombuffer(buffers[self.region], dtype=self.dtype, count=self.length, offset=offset)
         tensor = flat.view(self.shape) if self.stride is None else flat.as_strided(self.shape, self.stride)
         return tensor.requires_grad_() if self.requires_grad else tensor
 
@@ -95,7 +96,8 @@ def of_tensors(tensors: Sequence[torch.Tensor], regions: list[Region]) -> list[T
         return [_alone(tensors[0], regions)]
     by_storage: dict[int, list[int]] = {}
     for i, tensor in enumerate(tensors):
-        by_storage.setdefault(tensor.untyped_storage().data_ptr() or -1 - i, []).append(i)
+        storage = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
+        by_storage.setdefault(storage or -1 - i, []).append(i)  # an empty one has nothing to share, and no address
     if len(by_storage) == len(tensors):
         return [_alone(tensor, regions) for tensor in tensors]
     leaves: dict[int, TensorLeaf] = {}

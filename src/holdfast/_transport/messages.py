@@ -64,7 +64,7 @@ class Loaded(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """Worker: the batch failed with this exception; ``sample`` is the position of the one that did it, -1 if not known."""
+    """Worker: the batch failed with this exception, at the sample in this position (-1: not known)."""
 
     batch: int
     sample: int

@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import pickle
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import cloudpickle
@@ -25,6 +26,10 @@ _NOT_A_LEAF = (
     "process boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing "
     "(e.g., putting it on the queue)."
 )
+
+# What libraries have registered for the way between processes (memory-mapped tensors of tensordict, sockets). torch's
+# own entries are left out: they would move tensors into other shared memory.
+_REGISTERED: dict[type, Callable[[Any], Any]] = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
 
 _open = threading.local()
 
@@ -67,6 +72,8 @@ class Packer(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no t
             reduced = (_typed_storage, (obj._untyped_storage, obj.dtype))
         elif kind is torch.UntypedStorage and obj.device.type == "cpu":
             reduced = (_untyped_storage, (torch.empty(0, dtype=torch.uint8).set_(obj),))
+        elif kind in _REGISTERED and not kind.__module__.startswith("torch"):
+            return _REGISTERED[kind](obj)
         else:
             return super().reducer_override(obj)
         return super().reducer_override(obj) if reduced is NotImplemented else reduced

@@ -1,7 +1,7 @@
 """The data set and its functions, serialised once for a whole crew.
 
-Flat memory (arrays, tensors) lies out of band in one sealed segment that every worker maps copy-on-write: N workers cost
-one copy together, and each may still write to its own view. Memory that was shared before (``share_memory_``,
+Flat memory (arrays, tensors) lies out of band in one sealed segment that every worker maps copy-on-write: N workers
+cost one copy together, and each may still write to its own view. Memory that was shared before (``share_memory_``,
 ``multiprocessing`` arrays, locks, queues) stays shared: it travels as a descriptor, as it would to a spawned child.
 """
 
@@ -44,7 +44,8 @@ class Shipment(Generic[S]):
     """What a crew is handed. The trainer owns it for as long as a worker may be started."""
 
     def __init__(self, segment: S, manifest: Manifest, fds: list[int], modules: list[str]) -> None:
-        self.segment, self.manifest, self.fds, self.modules = segment, manifest, fds, modules
+        self.segment: S = segment
+        self.manifest, self.fds, self.modules = manifest, fds, modules
 
     def close(self) -> None:
         self.segment.close()
@@ -89,9 +90,7 @@ def unload(mapping: mmap.mmap, manifest: Manifest, fds: list[int]) -> Any:
     return put_together(skeleton, objects, out_of_band)
 
 
-def _stow(
-    segment: MemfdSegment | NamedSegment, skeleton: bytes, leaves: list[Leaf], regions: list[Region]
-) -> Manifest:
+def _stow(segment: MemfdSegment | NamedSegment, skeleton: bytes, leaves: list[Leaf], regions: list[Region]) -> Manifest:
     starts, end = [], 0
     for region in regions:
         starts.append(end)
@@ -128,13 +127,17 @@ class _Shipper(Packer):
     """As for batches, but memory that is shared stays shared."""
 
     def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is torch.Tensor and obj.device.type == "cpu" and obj.is_shared():
-            return torch.multiprocessing.reductions.reduce_tensor(obj)
         kind = type(obj)
         reducer = ForkingPickler._extra_reducers.get(kind)  # type: ignore[attr-defined]
-        if reducer is not None and not kind.__module__.startswith("torch"):
+        if reducer is not None and (not kind.__module__.startswith("torch") or _is_shared(obj)):
             return reducer(obj)
         return super().reducer_override(obj)
+
+
+def _is_shared(obj: Any) -> bool:
+    if isinstance(obj, torch.TypedStorage):
+        obj = obj._untyped_storage
+    return bool(obj.device.type == "cpu" and obj.is_shared())
 
 
 class _Inherited:

@@ -1,8 +1,8 @@
 """torch's default collate, with the stacked tensors written straight into the arena.
 
-torch's own code walks the structure of a sample, with all its rules; only the function that stacks tensors is another one,
-put into torch's map of collate functions in this worker. So a user's collate_fn that calls ``default_collate`` gains too.
-The two commonest samples, a tensor and a tuple of tensors and numbers, skip the walk.
+torch's own code walks the structure of a sample, with all its rules; only the function that stacks tensors is another
+one, put into torch's map of collate functions in this worker. So a user's collate_fn that calls ``default_collate``
+gains too. The two commonest samples, a tensor and a tuple of tensors and numbers, skip the walk.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def _stacker(new_tensor: NewTensor) -> Callable[..., torch.Tensor]:
 
 
 def _mixed(batch: Any, elem: torch.Tensor) -> bool:
-    """Samples that do not fit one another. torch.stack then promotes the type, or says which shape is wrong."""
-    dtype, shape = elem.dtype, elem.shape
-    return any(tensor.dtype is not dtype or tensor.shape != shape for tensor in batch)
+    """Samples of several types: torch.stack promotes them, which it cannot do into memory of one type."""
+    dtype = elem.dtype
+    return any([tensor.dtype is not dtype for tensor in batch])  # noqa: C419  # a list is twice as fast here
 
 
 def _quick(stack: Callable[..., torch.Tensor]) -> Callable[[Any], Any]:

@@ -13,6 +13,8 @@ from torch.utils.data import IterDataPipe, default_collate
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.graph_settings import apply_random_seed
 
+from holdfast._system.limits import memory_room
+from holdfast._system.segments import Segment
 from holdfast._transport.arena import Arena, ArenaFull, Writer
 from holdfast._transport.channel import Channel
 from holdfast._transport.codec import Encoder
@@ -33,8 +35,6 @@ from holdfast._transport.messages import (
     pack,
     unpack,
 )
-from holdfast._system.limits import memory_room
-from holdfast._system.segments import Segment
 from holdfast.errors import CannotSend, SharedMemoryFull
 
 from .collate import collate_into

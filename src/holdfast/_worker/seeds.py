@@ -1,17 +1,19 @@
 """Random state as a function of (seed of the epoch, batch): the same for any number of workers, after any crash.
 
-Users draw from torch's, numpy's and Python's global generators; all three are set before each batch. The seed of the epoch
-itself is drawn in the trainer from the loader's generator, as torch draws its base seed.
+Users draw from torch's, numpy's and Python's global generators; all three are set before each batch. The seed of the
+epoch itself is drawn in the trainer from the loader's generator, as torch draws its base seed.
 """
 
 from __future__ import annotations
 
 import random
 from types import TracebackType
+from typing import Any
 
 import numpy
 import torch
 
+_mtrand: Any = numpy.random  # its stubs leave out the two functions used below
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -50,7 +52,7 @@ class Seeder:
 
 
 class Fenced:
-    """Loading in the trainer's own process: the batch has its seed, and the trainer's random state is left as it was."""
+    """Loading in the trainer itself: the batch has its seed, and the trainer's random state is left as it was."""
 
     def __init__(self) -> None:
         self._bits = numpy.random.MT19937()
@@ -63,11 +65,11 @@ class Fenced:
         self._torch = torch.default_generator.get_state()
         self._python = random.getstate()
         # Swapped, not saved: taking numpy's state out and putting it back costs 95 µs.
-        self._numpy = numpy.random.get_bit_generator()
-        numpy.random.set_bit_generator(self._bits)
+        self._numpy = _mtrand.get_bit_generator()
+        _mtrand.set_bit_generator(self._bits)
         seed_all(self._value)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        numpy.random.set_bit_generator(self._numpy)
+        _mtrand.set_bit_generator(self._numpy)
         random.setstate(self._python)
         torch.default_generator.set_state(self._torch)

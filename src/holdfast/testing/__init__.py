@@ -1,5 +1,6 @@
 """Breaks things on purpose, for our tests and for yours. Importing this imports neither torch nor anything else.
 
+``Faulty``, ``DiesAt``, ``HangsAt`` and kin: data sets that kill, stop or fail the worker that loads a certain sample.
 ``World``, ``walk``, ``live``, ``BrokenPromise``: a simulated world in which the core lives thousands of lives a second.
 """
 
@@ -9,16 +10,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .faults import (
+        DiesAt,
+        ExitsAt,
+        Fault,
+        Faulty,
+        HangsAt,
+        Once,
+        QuitsAt,
+        RaisesAt,
+        SegfaultsAt,
+        SpinsAt,
+    )
     from .referee import BrokenPromise
     from .walks import live, some_limits, walk
     from .world import World
 
-__all__ = ["BrokenPromise", "World", "live", "some_limits", "walk"]
+__all__ = [
+    "BrokenPromise",
+    "DiesAt",
+    "ExitsAt",
+    "Fault",
+    "Faulty",
+    "HangsAt",
+    "Once",
+    "QuitsAt",
+    "RaisesAt",
+    "SegfaultsAt",
+    "SpinsAt",
+    "World",
+    "live",
+    "some_limits",
+    "walk",
+]
 
 _WHERE = {"BrokenPromise": "referee", "World": "world", "live": "walks", "some_limits": "walks", "walk": "walks"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _WHERE:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_WHERE.get(name, 'faults')}"), name)
