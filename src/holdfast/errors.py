@@ -14,9 +14,14 @@ A raise site passes facts; the class writes the sentence. Facts are attributes, 
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, ClassVar
+
+_OURS = os.path.join("holdfast", "_worker", "")  # from here outwards a stack is ours and tells a user nothing
+_SHOWN = 6  # innermost calls of a crash
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,9 @@ class Verdict:
         """The evidence, in a line."""
         if self.stack:
             lines = [line.strip() for line in self.stack.splitlines()]
-            where = next((line for line in lines if line.startswith("File ")), "")
-            return f"{lines[0]}, in {where}" if where else lines[0]
+            frames = [line for line in lines if line.startswith("File ")]
+            yours = list(takewhile(lambda line: _OURS not in line, frames))[:_SHOWN] or frames[:1]
+            return "\n         ".join([lines[0], *yours])
         return "not known: it left no Python stack"
 
 
@@ -98,11 +104,12 @@ class CannotShip(HoldfastError):
     """Something that the workers need cannot be pickled."""
 
     code = "HF101"
-    facts = ("what", "path", "kind", "reason")
+    facts = ("what", "path", "kind", "reason", "no_fork")
     what: str
     path: str
     kind: str
     reason: str
+    no_fork: str  # why the workers were not forked instead; empty when that was not asked for
 
     def _what(self) -> str:
         return f"the {self.what} cannot be handed to the workers: {self.path} ({self.kind}) cannot be pickled"
@@ -110,6 +117,7 @@ class CannotShip(HoldfastError):
     def _lines(self) -> dict[str, str]:
         return {
             "why": self.reason,
+            "fork": self.no_fork,
             "try": f"make {self.path} in each worker, on first use or in worker_init_fn, instead of in the trainer; "
             'or start="fork" if no thread of the trainer holds a lock when the workers start',
         }

@@ -108,7 +108,9 @@ class CrewIterator(_Iterator):
         start = (
             starts.resolve(loader.start, loader.multiprocessing_context) if loader.workers == "process" else "thread"
         )
-        self._crew = Crew(limits, launcher(start, job, _posts(loader, self._seed)))
+        may_fork = starts.may_fall_back(loader.start, loader.multiprocessing_context)
+        posts = _posts(loader, self._seed)
+        self._crew = Crew(limits, launcher(start, job, posts, may_fork=may_fork), loader._tally)
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:

@@ -9,6 +9,7 @@ import torch.utils.data
 from torch.utils.data import Dataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from holdfast._engine.tally import Tally
 from holdfast._system import starts
 
 from .iterators import CrewIterator, SerialIterator
@@ -84,17 +85,15 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         _check("max_shared_memory", max_shared_memory, positive, "None or a number of bytes")
         self.start, self.workers = start, workers
         self.max_restarts, self.max_shared_memory = max_restarts, max_shared_memory
+        self._tally = Tally()
         launcher = starts.resolve(start, self.multiprocessing_context)
         if num_workers and workers == "process":
             warm_early(launcher, num_workers)
 
     @property
     def restarts(self) -> int:
-        """Workers that were replaced so far in the epoch, or in the life of persistent workers."""
-        iterator = self._latest
-        return iterator.restarts if iterator is not None else 0
-
-    _latest: CrewIterator | None = None
+        """Workers that died and were replaced, in all epochs so far."""
+        return self._tally.restarts
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if not self.num_workers:

@@ -6,13 +6,15 @@ import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
 
 from holdfast._system.process import Process
-from holdfast._system.segments import MemfdSegment
+from holdfast._system.segments import MemfdSegment, NamedSegment
 from holdfast._transport.arena import ArenaView
-from holdfast._transport.channel import Channel, PipeChannel
+from holdfast._transport.channel import Channel, ConnectionChannel, PipeChannel
 from holdfast._transport.codec import Decoder
 from holdfast._transport.logbook import SIZE, Logbook
+from holdfast._transport.messages import Message, pack, unpack
 from holdfast.errors import Verdict
 
 
@@ -23,11 +25,19 @@ class Berth:
         self.process, self.channel, self.logbook, self.arena = process, channel, logbook, arena
         self.decoder = Decoder(arena.lend)
 
+    def tell(self, message: Message) -> None:
+        self.channel.send(pack(message))
+
+    def hear(self) -> list[Message]:
+        """What it has said; ``EOFError`` when it will say no more."""
+        return [unpack(data) for data in self.channel.receive()]
+
     def verdict(self) -> Verdict:
         """Why it ended. The process must have."""
         return Verdict(self.process.exitcode, self.logbook.crash_stack())
 
     def close(self) -> None:
+        self.process.close()
         self.channel.close()
         self.arena.close()
 
@@ -62,6 +72,24 @@ def pipe_berth(launch: Callable[[list[int]], Process]) -> Berth:
 def _remember(opened: list[int], pipe: tuple[int, int]) -> tuple[int, int]:
     opened.extend(pipe)
     return pipe
+
+
+def named_berth(
+    process: Process,
+    connection: Connection,
+    life: str,
+    shipment: str,
+    post: tuple[object, ...],
+    manifest: tuple[int, ...],
+) -> Berth:
+    """A berth for a process that can be handed nothing but names: ``life`` begins those that are its own."""
+    names = f"{life}-logbook", f"{life}-arena", shipment
+    logbook = NamedSegment(names[0], unlink=False)
+    logbook.extend(SIZE)
+    arena = ArenaView(NamedSegment(names[1], unlink=True))
+    berth = Berth(process, ConnectionChannel(connection), Logbook(logbook.map(0, SIZE)), arena)
+    berth.channel.send(pickle.dumps((tuple(post), tuple(manifest), names), protocol=5))
+    return berth
 
 
 def introduce(channel: Channel, post: tuple[object, ...], manifest: tuple[int, ...]) -> None:

@@ -38,6 +38,7 @@ from holdfast._transport.logbook import Phase
 from holdfast._transport.messages import (
     Begin,
     Extended,
+    Handed,
     InitFailed,
     Load,
     Loaded,
@@ -50,8 +51,9 @@ from holdfast.errors import LoaderTimeout, RestartsSpent, Verdict, WorkerDied
 
 from .berth import Berth
 from .launchers import Launcher
-from .results import Error, InArena, Result, add_note, raised_in
+from .results import ByReference, Error, InArena, Result, add_note, raised_in
 from .roster import Exited, Roster
+from .tally import Tally
 
 _WANTED = Wanted()
 _TICKED = Ticked()
@@ -61,9 +63,11 @@ _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 class Crew:
     """Owns the launcher and the roster. Made for one loader, used by one thread at a time."""
 
-    def __init__(self, limits: Limits, launcher: Launcher) -> None:
+    def __init__(self, limits: Limits, launcher: Launcher, tally: Tally | None = None) -> None:
         self._machine = Machine(limits)
         self._launcher = launcher
+        self._tally = tally or Tally()
+        self._restarts_before = self._tally.restarts
         self._roster = Roster()
         self._bound = limits.bound
         self._indices: dict[int, Any] = {}  # of the batches that are drawn and not yet delivered
@@ -117,7 +121,7 @@ class Crew:
             else:
                 raise LoaderTimeout(timeout, self._machine.waiting_on())
         self._outcome = None
-        if isinstance(outcome, InArena):
+        if not isinstance(outcome, Error):
             return outcome.value()
         error = outcome.error
         del outcome
@@ -156,6 +160,8 @@ class Crew:
         match message:
             case Loaded():
                 self._on_result(who, message.batch, InArena(self._roster[who], message))
+            case Handed():
+                self._on_result(who, message.batch, ByReference(message.value))
             case Extended():
                 self._roster[who].arena.extended(message.base, message.size)
             case Raised():
@@ -192,7 +198,7 @@ class Crew:
     def _on_init_failure(self, who: Worker, message: InitFailed) -> None:
         error, traceback = unpack_error(message.error)
         pid = self._roster[who].process.pid
-        add_note(error, f"in worker {who.seat} (pid {pid}), before its first batch\n\n{traceback}")
+        add_note(error, f"in worker {who.seat} (pid {pid}), before its first batch\n\n{traceback}".rstrip())
         self.close()
         self._outcome = Error(error)
 
@@ -265,6 +271,7 @@ class Crew:
         berth = self._launcher.launch(who.seat)
         self._roster.add(who, berth)
         self._roster.tell(who, self._epoch._replace(skip=skip))
+        self._tally.restarts = self._restarts_before + self._machine.restarts
 
     def _condemned(self, command: Condemn) -> Error:
         seat, pid, verdict = self._deaths.pop(command.batch, self._last_death)

@@ -10,14 +10,16 @@ from typing import Protocol
 
 from holdfast._system import spawn
 from holdfast._system.process import Process
-from holdfast._system.segments import MemfdSegment
+from holdfast._system.segments import MemfdSegment, NamedSegment, remove_named
 from holdfast._system.zygote import ZygoteDied, zygote
 from holdfast._transport.culprit import find_culprit
-from holdfast._transport.shipment import S, Shipment, ship, try_to_ship
+from holdfast._transport.shipment import S, Shipment, ship, try_to_ship, try_to_ship_by_name
 from holdfast._worker.job import Job, Post
 from holdfast.errors import CannotShip
 
-from .berth import Berth, introduce, pipe_berth
+from .berth import Berth, introduce, named_berth, pipe_berth
+from .forking import Forked, fall_back
+from .threads import Threads
 
 Posts = Callable[[int], Post]
 
@@ -75,20 +77,34 @@ class Spawned:
         self._shipment.close()
 
 
-class Forked:
-    """Forks of the trainer, for those who ask: nothing is serialised, everything is inherited, locks included."""
+class Standby:
+    """Interpreters spawned ahead of need, which inherit nothing and find their memory by name."""
 
     def __init__(self, job: Job, posts: Posts) -> None:
-        self._job, self._posts = job, posts
+        from holdfast._system import standby
+
+        standby.reserve(job.seats)  # they start while the job is packed
+        self._posts, self._spares, self._lives = posts, standby, 0
+        self._seen: set[int] = set()
+        self._prefix = NamedSegment.new_prefix("crew")
+        try:
+            self._shipment = _shipped_by_name(job, self._prefix + "-shipment")
+        except BaseException:
+            remove_named(self._prefix)
+            raise
 
     def launch(self, seat: int) -> Berth:
-        from holdfast._system.fork import forked_child
-        from holdfast._worker.process import work_forked
+        process, connection = self._spares.take()
+        if seat in self._seen:
+            self._spares.reserve(1)  # somebody died; the next one to die is replaced without a wait
+        self._seen.add(seat)
+        self._lives += 1
+        shipment, life = self._shipment, f"{self._prefix}-{self._lives}"
+        return named_berth(process, connection, life, shipment.segment.prefix, self._posts(seat), shipment.manifest)
 
-        post = self._posts(seat)
-        return pipe_berth(lambda fds: forked_child(lambda: work_forked(self._job, post, fds)))
-
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self._shipment.close()
+        remove_named(self._prefix)
 
 
 def shipped(job: Job, segment: S) -> Shipment[S]:
@@ -97,25 +113,39 @@ def shipped(job: Job, segment: S) -> Shipment[S]:
         return ship(job, segment)
     except Exception as error:
         segment.close()
-        raise _who_is_to_blame(job, error) from error
+        raise _who_is_to_blame(job, error, try_to_ship) from error
 
 
-def _who_is_to_blame(job: Job, error: Exception) -> Exception:
+def _shipped_by_name(job: Job, prefix: str) -> Shipment[NamedSegment]:
+    shipment = shipped(job, NamedSegment(prefix, unlink=False))
+    if shipment.fds:
+        shipment.close()
+        raise _who_is_to_blame(job, TypeError("the job holds file descriptors"), try_to_ship_by_name)
+    return shipment
+
+
+def _who_is_to_blame(job: Job, error: Exception, attempt: Callable[[object], None]) -> Exception:
     for what in ("dataset", "collate_fn", "worker_init_fn", "collate_types"):
-        culprit = find_culprit(getattr(job, what), what, try_to_ship)
+        culprit = find_culprit(getattr(job, what), what, attempt)
         if culprit is not None:
-            return CannotShip(what, *culprit)
+            return CannotShip(what, *culprit, "")
     return error
 
 
-def launcher(start: str, job: Job, posts: Posts) -> Launcher:
-    """The launcher of that name."""
-    match start:
-        case "zygote":
-            return FromZygote(job, posts)
-        case "spawn":
-            return Spawned(job, posts)
-        case "fork":
-            return Forked(job, posts)
-        case _:
-            raise AssertionError(f"no launcher is called {start!r}")
+def launcher(start: str, job: Job, posts: Posts, *, may_fork: bool = False) -> Launcher:
+    """The launcher of that name; ``may_fork``: a job that cannot be shipped may be taken along by a fork instead."""
+    try:
+        return _KINDS[start](job, posts)
+    except CannotShip as refusal:
+        if not may_fork:
+            raise
+        return fall_back(refusal, job, posts)
+
+
+_KINDS: dict[str, Callable[[Job, Posts], Launcher]] = {
+    "zygote": FromZygote,
+    "spawn": Spawned,
+    "standby": Standby,
+    "fork": Forked,
+    "thread": Threads,
+}

@@ -29,6 +29,20 @@ class InArena:
             self._berth.arena.discard(block)
 
 
+class ByReference:
+    """A batch of a worker thread: the object itself."""
+
+    __slots__ = ("_value", "size")
+
+    def __init__(self, value: Any) -> None:
+        self._value, self.size = value, 0  # it takes nothing from an arena
+
+    def value(self) -> Any:
+        return self._value
+
+    def discard(self) -> None: ...
+
+
 class Error:
     """An exception in place of a batch."""
 
@@ -40,7 +54,7 @@ class Error:
     def discard(self) -> None: ...
 
 
-Result = InArena | Error
+Result = InArena | ByReference | Error
 
 
 def raised_in(seat: int, pid: int, batch: int, index: Any, message: Raised) -> Error:
@@ -49,7 +63,7 @@ def raised_in(seat: int, pid: int, batch: int, index: Any, message: Raised) -> E
     where = f"batch {batch}"
     if message.sample >= 0 and isinstance(index, list | tuple) and message.sample < len(index):
         where = f"sample {index[message.sample]!r} of batch {batch}"
-    add_note(error, f"in worker {seat} (pid {pid}), while it loaded {where}\n\n{traceback}")
+    add_note(error, f"in worker {seat} (pid {pid}), while it loaded {where}\n\n{traceback}".rstrip())
     return Error(error)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast._core.events import Worker
 from holdfast._system.process import Process
 from holdfast._system.waiting import WRITE, Waiter
-from holdfast._transport.messages import Close, Message, pack, unpack
+from holdfast._transport.messages import Close, Message
 
 from .berth import Berth
 
@@ -45,7 +45,7 @@ class Roster:
 
     def tell(self, who: Worker, message: Message) -> None:
         berth = self._berths[who]
-        berth.channel.send(pack(message))
+        berth.tell(message)
         self._watch_backlog(who, berth)
 
     def tell_all(self, message: Message) -> None:
@@ -78,7 +78,7 @@ class Roster:
         """End everybody: a word, a moment, then SIGKILL. Nothing is left when this returns."""
         berths = list(self._berths.values())
         for berth in berths:
-            berth.channel.send(pack(Close()))
+            berth.tell(Close())
         self._join(berths, GRACE)
         for berth in berths:
             if berth.process.is_alive():
@@ -101,7 +101,7 @@ class Roster:
 
     def _read(self, berth: Berth) -> list[Message]:
         try:
-            return [unpack(data) for data in berth.channel.receive()]
+            return berth.hear()
         except EOFError:
             # It closed its end, so it is about to go; the sentinel will tell. Until then there is nothing to read.
             self._forget(berth.channel.fileno())

@@ -17,7 +17,7 @@ class Process(ABC):
 
     def __init__(self, pid: int, sentinel: int) -> None:
         self.pid, self.sentinel = pid, sentinel
-        self._ended = False
+        self._ended = self._closed = False
         self._status: int | None = None
 
     @abstractmethod
@@ -33,10 +33,18 @@ class Process(ABC):
         """Close descriptors."""
 
     def ended(self) -> None:
-        """The sentinel spoke: fetch the status and let go. Calling it twice is harmless."""
+        """The sentinel spoke: fetch the status. Calling it twice is harmless.
+
+        The sentinel stays open until ``close``: whoever asks ``is_alive`` must not take it from those who wait on it.
+        """
         if not self._ended:
             self._status = self._collect()
             self._ended = True
+
+    def close(self) -> None:
+        """Let go of the descriptors; what is known of its end stays known. Calling it twice is harmless."""
+        if not self._closed:
+            self._closed = self._ended = True
             self._release()
 
     def join(self, timeout: float | None = None) -> None:

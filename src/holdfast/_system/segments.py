@@ -7,6 +7,7 @@ extent is made: writing to it later cannot fail.
 
 from __future__ import annotations
 
+import glob
 import mmap
 import os
 import sys
@@ -92,6 +93,7 @@ class NamedSegment:
 
     def __init__(self, prefix: str, *, unlink: bool) -> None:
         self.prefix, self._unlink, self._size = prefix, unlink, 0
+        self._held: list[mmap.mmap] = []  # on Windows memory lives only as long as somebody maps it
 
     @staticmethod
     def new_prefix(label: str) -> str:
@@ -105,6 +107,8 @@ class NamedSegment:
                 _reserve(fd, 0, size)
             finally:
                 os.close(fd)
+        else:
+            self._held.append(self.map(base, size))
         return base
 
     def map(self, base: int, size: int) -> mmap.mmap:
@@ -118,10 +122,34 @@ class NamedSegment:
             if self._unlink:
                 os.unlink(self._name(base))
 
-    def close(self) -> None: ...
+    def map_private(self, size: int) -> mmap.mmap:
+        """Map the first extent copy-on-write: writes stay in this process."""
+        if sys.platform == "win32":
+            return mmap.mmap(-1, size, tagname=os.path.basename(self._name(0)), access=mmap.ACCESS_COPY)
+        fd = self.open()
+        try:
+            return mmap.mmap(fd, size, access=mmap.ACCESS_COPY)
+        finally:
+            os.close(fd)
+
+    def open(self) -> int:
+        """A descriptor of the first extent, where extents are files."""
+        return os.open(self._name(0), os.O_RDWR)
+
+    def close(self) -> None:
+        self._held.clear()
 
     def _name(self, base: int) -> str:
         return f"{self.prefix}-{base}"
+
+
+def remove_named(prefix: str) -> None:
+    """Names that begin so and that nobody has removed yet."""
+    for path in glob.glob(glob.escape(prefix) + "*"):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
 
 
 def _reserve(fd: int, base: int, size: int) -> None:

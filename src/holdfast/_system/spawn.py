@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 
-from .interpreter import command, quiet_environ
+from .interpreter import command, worker_environ
 from .process import ChildProcess
 
 
@@ -19,7 +19,7 @@ def worker(fds: list[int]) -> ChildProcess:
         ),
         pass_fds=fds,
         stdin=subprocess.DEVNULL,
-        env=quiet_environ(),
+        env=worker_environ(),
     )
     process = ChildProcess(popen.pid)
     popen.returncode = 0  # the pidfd tells; subprocess must not wait for it as well

@@ -28,6 +28,11 @@ def resolve(start: str, context: Any) -> str:
     return start
 
 
+def may_fall_back(start: str, context: Any) -> bool:
+    """Whether nobody asked for a certain way, and there is fork for a data set that goes no other way."""
+    return start == "auto" and context is None and HAS_FORK
+
+
 def _refuse(start: str) -> str:
     raise ValueError(
         f'start={start!r} needs fork, which {sys.platform} does not have; start="standby" does the same job'

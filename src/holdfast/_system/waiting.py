@@ -11,6 +11,19 @@ READ = 1
 WRITE = 2
 
 
+if sys.platform == "win32":
+    import _winapi
+
+    class _PipeHandle(int):
+        """Tells ``connection.wait`` that this is a pipe to read from: the system cannot wait on it as it is."""
+
+        def fileno(self) -> int:
+            return int(self)
+
+    def _waitable(handle: int) -> int:
+        return _PipeHandle(handle) if _winapi.GetFileType(handle) == _winapi.FILE_TYPE_PIPE else handle
+
+
 class Waiter:
     """Descriptors to wait on. Owns none of them."""
 
@@ -36,7 +49,7 @@ class Waiter:
         """The descriptors on which something happened, [] when the time is up first."""
         if sys.platform == "win32":
             timeout = None if seconds == math.inf else max(0.0, seconds)
-            return [int(fd) for fd in connection.wait(list(self._wanted), timeout)]
+            return [int(fd) for fd in connection.wait([_waitable(fd) for fd in self._wanted], timeout)]
         # Rounded up: a wait that ends before the deadline would only be begun again.
         milliseconds = None if seconds == math.inf else max(0, math.ceil(seconds * 1000))
         return [fd for fd, _ in self._poll.poll(milliseconds)]

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from .interpreter import command, current_directory, quiet_environ
+from .interpreter import command, current_directory, worker_environ
 from .process import Process
 from .zygote_server import STATUS, receive, send
 
@@ -64,7 +64,7 @@ class Zygote:
                 command(f"from holdfast._system.zygote_server import main; main({theirs.fileno()}, {os.getpid()})"),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=quiet_environ(),
+                env=worker_environ(),
             )
         self.preloaded: dict[str, float] = {}  # module -> modification time of its file
 

@@ -145,7 +145,11 @@ class Arena:
             base = self._segment.extend(size)
         except MemoryError:
             raise ArenaFull(wanted, self.size, self.size, "memory") from None
-        extent = _Extent(base, self._segment.map(base, size), size)
+        try:
+            mapping = self._segment.map(base, size)
+        except OSError:  # of address space: RLIMIT_AS, or more maps than the system allows
+            raise ArenaFull(wanted, self.size, self.size, "memory") from None
+        extent = _Extent(base, mapping, size)
         self._extents.append(extent)
         self._bases.append(base)
         self.size += size

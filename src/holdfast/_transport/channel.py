@@ -138,7 +138,10 @@ class PipeChannel:
 
 
 class ConnectionChannel:
-    """The portable one: a ``multiprocessing`` connection, as standby workers use it on every system."""
+    """The portable one, for the trainer of standby workers: a ``multiprocessing`` connection.
+
+    Its ``send`` may have to wait for the other end to read. A standby worker reads all the time, also while it loads.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -149,16 +152,15 @@ class ConnectionChannel:
     def send(self, message: bytes) -> None:
         try:
             self._connection.send_bytes(message)
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             pass  # as above: the sentinel tells
 
     def receive(self) -> list[bytes]:
         messages: list[bytes] = []
         try:
-            messages.append(self._connection.recv_bytes())
             while self._connection.poll(0):
                 messages.append(self._connection.recv_bytes())
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # gone, maybe in the middle of a message
             if not messages:
                 raise EOFError from None
         return messages

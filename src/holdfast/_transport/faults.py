@@ -6,6 +6,7 @@ type's name, its text, its traceback and those of its attributes that do travel.
 
 from __future__ import annotations
 
+import io
 import pickle
 import traceback
 from typing import Any
@@ -18,9 +19,9 @@ from holdfast.errors import RemoteError
 def pack_error(error: BaseException) -> bytes:
     """Exception and formatted traceback, in a form that is known to come back."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    for parts in (error, (type(error), error.args, error.__dict__)):
+    for pickler in (cloudpickle.Pickler, _BarePickler):
         try:
-            body = cloudpickle.dumps(parts, protocol=5)
+            body = _dumped(error, pickler)
             _rebuild(body)  # some exceptions pickle well and fail only on the way back (two required arguments)
         except Exception:
             continue
@@ -28,8 +29,10 @@ def pack_error(error: BaseException) -> bytes:
     return bytes(pickle.dumps((None, _as_remote(error), text), protocol=5))
 
 
-def unpack_error(data: bytes) -> tuple[BaseException, str]:
-    """The exception and its traceback's text."""
+def unpack_error(data: bytes | BaseException) -> tuple[BaseException, str]:
+    """The exception and its traceback's text; one that never left the process still has its traceback."""
+    if isinstance(data, BaseException):
+        return data, ""
     body, remote, text = pickle.loads(data)
     if body is not None:
         try:
@@ -39,14 +42,32 @@ def unpack_error(data: bytes) -> tuple[BaseException, str]:
     return RemoteError(*remote, text), text
 
 
-def _rebuild(body: bytes) -> BaseException:
-    parts = pickle.loads(body)
-    if isinstance(parts, BaseException):
-        return parts
-    kind, args, attributes = parts
+class _BarePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+    """Exceptions, also those inside of an exception group, by what they hold and not by how they were made."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, BaseException):
+            return _bare, (type(obj), obj.args, obj.__dict__)
+        return super().reducer_override(obj)
+
+
+def _bare(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
     error: BaseException = kind.__new__(kind, *args)  # without __init__, whose arguments nobody kept
     error.args = args
     error.__dict__.update(attributes)
+    return error
+
+
+def _dumped(error: BaseException, pickler: Any) -> bytes:
+    with io.BytesIO() as file:
+        pickler(file, protocol=5).dump(error)
+        return file.getvalue()
+
+
+def _rebuild(body: bytes) -> BaseException:
+    error = pickle.loads(body)
+    if not isinstance(error, BaseException):
+        raise TypeError(f"an exception became {error!r}")
     return error
 
 

@@ -10,14 +10,15 @@ import enum
 import mmap
 import struct
 import time
+import traceback
 from dataclasses import dataclass
+from typing import Any
 
 SIZE = 1 << 16
 STACK = 4096  # where the crash stack begins
 
-_ENTRY = struct.Struct("<qqqdq")  # phase, batch, sample, since, batches done
-_SAMPLE = struct.Struct("<qd")
-_SAMPLE_AT = 16
+_ENTRY = struct.Struct("=qqqdq")  # phase, batch, sample, since, batches done
+SAMPLE, SINCE = 2, 3  # places of these two among the entry's numbers of 8 bytes
 
 
 class Phase(enum.IntEnum):
@@ -47,17 +48,16 @@ class Entry:
 class Logbook:
     """Owned by both sides, each with its own mapping."""
 
-    __slots__ = ("_done", "_map")
+    __slots__ = ("_done", "_map", "numbers", "times")
 
     def __init__(self, mapping: mmap.mmap) -> None:
         self._map, self._done = mapping, 0
+        # For the note on every sample, numbers[SAMPLE] and times[SINCE]: 0.1 µs this way, 0.4 by a method.
+        self.numbers: Any = memoryview(mapping).cast("q")
+        self.times: Any = memoryview(mapping).cast("d")
 
     def note(self, phase: Phase, batch: int = -1, sample: int = -1) -> None:
         _ENTRY.pack_into(self._map, 0, phase, batch, sample, time.monotonic(), self._done)
-
-    def note_sample(self, sample: int) -> None:
-        """The hot one: which sample of the batch, since when."""
-        _SAMPLE.pack_into(self._map, _SAMPLE_AT, sample, time.monotonic())
 
     def note_done(self) -> None:
         self._done += 1
@@ -67,7 +67,15 @@ class Logbook:
         phase, batch, sample, since, batches = _ENTRY.unpack_from(self._map, 0)
         return Entry(Phase(phase), batch, sample, since, batches)
 
+    def tell_end(self, end: BaseException) -> None:
+        """An exception that ends the worker, written as ``faulthandler`` writes a crash."""
+        frames = reversed(traceback.extract_tb(end.__traceback__))
+        lines = [traceback.format_exception_only(type(end), end)[-1].strip(), ""]
+        lines += [f'  File "{frame.filename}", line {frame.lineno} in {frame.name}' for frame in frames]
+        text = "\n".join(lines).encode("utf-8", "replace")[: SIZE - STACK]
+        self._map[STACK : STACK + len(text)] = text
+
     def crash_stack(self) -> str:
-        """The Python stack at the moment of a fatal signal, innermost call first; empty when there was none."""
+        """The Python stack at the moment of its end, innermost call first; empty when it was killed from outside."""
         text = bytes(self._map[STACK:]).split(b"\0", 1)[0]
         return text.decode("utf-8", "replace").strip()

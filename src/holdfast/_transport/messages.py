@@ -41,9 +41,9 @@ class Ready(NamedTuple):
 
 
 class InitFailed(NamedTuple):
-    """Worker: could not get ready. ``error`` is a packed exception."""
+    """Worker: could not get ready. ``error`` is a packed exception; from a thread, the exception itself."""
 
-    error: bytes
+    error: bytes | BaseException
 
 
 class Extended(NamedTuple):
@@ -68,7 +68,14 @@ class Raised(NamedTuple):
 
     batch: int
     sample: int
-    error: bytes
+    error: bytes | BaseException
+
+
+class Handed(NamedTuple):
+    """Worker thread: here is the batch itself."""
+
+    batch: int
+    value: Any
 
 
 class StreamOver(NamedTuple):
@@ -77,7 +84,7 @@ class StreamOver(NamedTuple):
     batch: int
 
 
-Message = Begin | Load | Close | Ready | InitFailed | Extended | Loaded | Raised | StreamOver
+Message = Begin | Load | Close | Ready | InitFailed | Extended | Loaded | Handed | Raised | StreamOver
 
 _KINDS: tuple[type[Any], ...] = (Begin, Load, Close, Ready, InitFailed, Extended, Loaded, Raised, StreamOver)
 _TAGS = {kind: tag for tag, kind in enumerate(_KINDS)}

@@ -68,6 +68,15 @@ def try_to_ship(value: object) -> None:
         os.close(fd)
 
 
+def try_to_ship_by_name(value: object) -> None:
+    """The same for workers that no descriptor can be handed to."""
+    _, _, fds = _take_apart(value)
+    for fd in fds:
+        os.close(fd)
+    if fds:
+        raise TypeError("it is shared through a file descriptor, and a standby worker cannot be handed one")
+
+
 def _take_apart(value: object) -> tuple[bytes, list[Any], list[int]]:
     passengers, taken = _Passengers(), Taken()
     try:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import monotonic
 from typing import Any, Protocol
+
+from holdfast._transport.logbook import SAMPLE, SINCE
 
 from .job import Job
 
 
 class Notes(Protocol):
-    """What a fetcher writes into; the logbook in a process."""
+    """Where a fetcher notes the sample it is on; the logbook in a process."""
 
-    def note_sample(self, sample: int) -> None: ...
+    numbers: Any
+    times: Any
 
 
 class Unnoted:
     """For loading in the trainer itself, which nobody has to watch."""
 
-    def note_sample(self, sample: int) -> None: ...
+    def __init__(self) -> None:
+        self.numbers: Any = [0] * 4
+        self.times: Any = [0.0] * 4
 
 
 class EndOfStream(Exception):
@@ -38,13 +44,13 @@ def fetcher(job: Job, notes: Notes) -> Fetch:
 
 
 def _map_style(dataset: Any, notes: Notes) -> Fetch:
-    note = notes.note_sample
+    numbers, times = notes.numbers, notes.times
 
     def fetch(indices: Any) -> list[Any]:
         samples = []
         try:
             for position, index in enumerate(indices):
-                note(position)
+                numbers[SAMPLE], times[SINCE] = position, monotonic()
                 samples.append(dataset[index])
         except StopIteration as stop:
             raise _stop_is_no_end(index) from stop
@@ -69,7 +75,7 @@ def _stop_is_no_end(index: Any) -> RuntimeError:
 
 
 def _iterable(stream: Iterator[Any], job: Job, notes: Notes) -> Fetch:
-    ended = False
+    numbers, times, ended = notes.numbers, notes.times, False
 
     def fetch(places: Any) -> Any:
         nonlocal ended
@@ -82,7 +88,7 @@ def _iterable(stream: Iterator[Any], job: Job, notes: Notes) -> Fetch:
                 raise EndOfStream from None
         samples = []
         for position in range(len(places)):
-            notes.note_sample(position)
+            numbers[SAMPLE], times[SINCE] = position, monotonic()
             try:
                 samples.append(next(stream))
             except StopIteration:

@@ -65,7 +65,14 @@ def serve(
     except Exception as error:
         report_failure(channel, error)
         _exit(1)
-    worker.run()
+    except BaseException as end:
+        logbook.tell_end(end)
+        _exit(_status(end))
+    try:
+        worker.run()
+    except BaseException as end:  # sys.exit and KeyboardInterrupt in the user's code, or a bug of ours
+        logbook.tell_end(end)
+        _exit(_status(end))
     del worker
     _exit(0)
 
@@ -83,6 +90,13 @@ def _open_logbook(fd: int) -> Logbook:
     logbook = Logbook(MemfdSegment(fd).map(0, SIZE))
     posix_child.write_crashes_to(fd, STACK)
     return logbook
+
+
+def _status(end: BaseException) -> int:
+    """As the interpreter would exit."""
+    if not isinstance(end, SystemExit):
+        return 1
+    return end.code & 0xFF if isinstance(end.code, int) else int(end.code is not None)
 
 
 def _exit(status: int) -> None:

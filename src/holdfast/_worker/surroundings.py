@@ -12,6 +12,6 @@ def take_over(environ: dict[str, str], cwd: str, sys_path: list[str]) -> None:
         for name in os.environ.keys() - environ.keys():
             del os.environ[name]
         os.environ.update(environ)
-    if cwd and os.getcwd() != cwd:
-        os.chdir(cwd)
+    if cwd:
+        os.chdir(cwd)  # without asking where we are: that directory may have been removed since
     sys.path[:] = sys_path

@@ -1,0 +1,160 @@
+"""Workers as threads of the trainer, for data sets that release the GIL. The same core, the same crew, no process.
+
+A thread cannot be killed. What ends one is ``SystemExit`` and its kind out of the user's code, which counts as the
+death of a worker. A crew that is closed waits a moment for the samples that are being loaded; a thread that needs
+longer is let go of: it finishes its sample and ends, and touches nothing of the crew's any more.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Pipe
+from queue import SimpleQueue
+
+from holdfast._system.process import Process
+from holdfast._system.segments import NamedSegment
+from holdfast._transport.arena import ArenaView
+from holdfast._transport.logbook import SIZE, Logbook
+from holdfast._transport.messages import Message
+from holdfast._worker.job import Job, Post
+from holdfast._worker.thread import work_in_thread
+
+from .berth import Berth
+
+Posts = Callable[[int], Post]
+
+
+class ThreadProcess(Process):
+    """A thread that looks like a process. Its ``pid`` is the trainer's own: never send a signal there."""
+
+    def __init__(self, run: Callable[[], None], logbook: Logbook, name: str) -> None:
+        self._reader, self._writer = Pipe(duplex=False)
+        super().__init__(os.getpid(), self._reader.fileno())
+        self._logbook = logbook
+        self._code: int | None = None
+        self._thread = threading.Thread(target=self._live, args=(run,), name=name, daemon=True)
+        self._thread.start()
+
+    def _live(self, run: Callable[[], None]) -> None:
+        self._code = 1
+        try:
+            run()
+            self._code = 0
+        except SystemExit as end:
+            self._code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        finally:
+            self._writer.close()
+
+    def is_alive(self) -> bool:
+        self.join(0)
+        return self._thread.is_alive() and not self._ended
+
+    def kill(self) -> None:
+        """Let go of it: it ends by itself, later."""
+        self._logbook.numbers.release()  # so the note of the next sample fails, and with it the batch
+        self.ended()
+
+    def send_signal(self, number: int) -> None:
+        """Nothing: a signal would reach the trainer."""
+
+    def _collect(self) -> int | None:
+        return self._code if self._writer.closed else None
+
+    def _release(self) -> None:
+        self._reader.close()
+
+
+class ThreadLine:
+    """Both ends of the conversation with a thread. The bell has been rung for as long as there is something to read."""
+
+    def __init__(self) -> None:
+        self._inbox: SimpleQueue[Message] = SimpleQueue()
+        self._outbox: deque[Message] = deque()
+        self._bell, self._cord = Pipe(duplex=False)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    # The thread's end
+
+    def next_message(self) -> Message:
+        return self._inbox.get()
+
+    def say(self, message: Message) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._outbox.append(message)
+            if len(self._outbox) == 1:
+                self._cord.send_bytes(b"")
+
+    # The trainer's end
+
+    def tell(self, message: Message) -> None:
+        self._inbox.put(message)
+
+    def hear(self) -> list[Message]:
+        with self._lock:
+            if not self._outbox:
+                return []
+            self._bell.recv_bytes()
+            messages = list(self._outbox)
+            self._outbox.clear()
+            return messages
+
+    # As a channel, for those who wait on it
+
+    def fileno(self) -> int:
+        return self._bell.fileno()
+
+    def send(self, message: bytes) -> None:
+        raise AssertionError("a thread is told objects")
+
+    def receive(self) -> list[bytes]:
+        raise AssertionError("a thread says objects")
+
+    def backlog(self) -> int:
+        return -1
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._outbox.clear()
+            for end in (self._bell, self._cord):
+                with suppress(OSError):
+                    end.close()
+
+
+class ThreadBerth(Berth):
+    """A berth without shared memory: what a thread makes is in the trainer already."""
+
+    def __init__(self, process: ThreadProcess, line: ThreadLine, logbook: Logbook) -> None:
+        super().__init__(process, line, logbook, ArenaView(NamedSegment("", unlink=False)))
+        self._line = line
+
+    def tell(self, message: Message) -> None:
+        self._line.tell(message)
+
+    def hear(self) -> list[Message]:
+        return self._line.hear()
+
+
+class Threads:
+    """Starts worker threads. They share the job's objects with the trainer; each iterates an iterable data set anew."""
+
+    def __init__(self, job: Job, posts: Posts) -> None:
+        self._job, self._posts = job, posts
+
+    def launch(self, seat: int) -> Berth:
+        job, post, line = self._job, self._posts(seat), ThreadLine()
+        logbook = Logbook(mmap.mmap(-1, SIZE))
+        process = ThreadProcess(lambda: work_in_thread(job, post, line, logbook), logbook, f"holdfast-worker-{seat}")
+        return ThreadBerth(process, line, logbook)
+
+    def close(self) -> None: ...

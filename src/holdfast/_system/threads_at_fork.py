@@ -1,0 +1,76 @@
+"""The other threads of this process, which a fork would leave behind together with the locks they hold."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+EXAMINED = 20  # held locks that are looked into; each costs a walk through all objects
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """False when the calling thread is alone."""
+
+    python: tuple[str, ...]  # names
+    native: int  # threads of libraries, of which Python knows nothing
+
+    def __bool__(self) -> bool:
+        return bool(self.python or self.native)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.python:
+            parts.append(f"{len(self.python)} of Python ({', '.join(self.python)})")
+        if self.native:
+            parts.append(f"{self.native} of native libraries")
+        return " and ".join(parts) or "none"
+
+
+def company() -> Company:
+    names = tuple(thread.name for thread in threading.enumerate() if thread is not threading.current_thread())
+    return Company(names, max(0, psutil.Process().num_threads() - len(names) - 1))
+
+
+def held_locks() -> list[str]:
+    """Locks that are held now, as module and attribute or class and attribute. Those without a name are left out."""
+    kinds = (_thread.LockType, type(threading.RLock()))
+    # By its true type: isinstance would ask proxies for their __class__, and some warn of being asked.
+    held = [lock for lock in gc.get_objects() if issubclass(type(lock), kinds) and _is_held(lock)]
+    names = (next(_names(lock), None) for lock in held[:EXAMINED])
+    return sorted({name for name in names if name is not None})
+
+
+def _is_held(lock: Any) -> bool:
+    # RLocks learned to say it in Python 3.14. One that is our own stays our own in the fork.
+    return lock.locked() if hasattr(lock, "locked") else repr(lock).startswith("<locked") and not lock._is_owned()
+
+
+def _names(lock: object) -> Iterator[str]:
+    for owner in gc.get_referrers(lock):
+        if isinstance(owner, dict):
+            yield from _names_in(owner, lock)
+        elif hasattr(owner, "__dict__") and not isinstance(owner, type):
+            yield from _attributes(type(owner).__module__, type(owner).__qualname__, vars(owner), lock)
+
+
+def _names_in(members: dict[Any, Any], lock: object) -> Iterator[str]:
+    name = members.get("__name__")
+    if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is members:
+        yield from _attributes(name, name, members, lock)
+        return
+    for owner in gc.get_referrers(members):
+        if getattr(owner, "__dict__", None) is members:
+            yield from _attributes(type(owner).__module__, type(owner).__qualname__, members, lock)
+
+
+def _attributes(module: str, owner: str, members: dict[Any, Any], lock: object) -> Iterator[str]:
+    if module != "threading":  # every thread that runs holds a lock there that says so
+        yield from (f"{owner}.{key}" for key, value in members.items() if value is lock)

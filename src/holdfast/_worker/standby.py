@@ -1,0 +1,98 @@
+"""A worker that was spawned ahead of need: told where to call through its stdin, handed its work through that call."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from holdfast._system import child
+from holdfast._system.segments import NamedSegment
+
+
+class Names(NamedTuple):
+    """By which a worker finds its memory."""
+
+    logbook: str
+    arena: str
+    shipment: str
+
+
+class AttentiveChannel:
+    """The worker's end. A thread of it reads all the time, for three reasons: the trainer's messages never have to wait
+    for a sample to be loaded; modules can be imported before the trainer answers the call; and the end of the trainer
+    is the end of this process at once, also while it is busy, on systems that have nothing better."""
+
+    _connection: Connection
+
+    def __init__(self, address: Any, key: bytes) -> None:
+        self._arrived: SimpleQueue[bytes] = SimpleQueue()
+        threading.Thread(target=self._listen, args=(address, key), name="holdfast-listen", daemon=True).start()
+
+    def _listen(self, address: Any, key: bytes) -> None:
+        try:
+            self._connection = Client(address, authkey=key)
+            while True:
+                self._arrived.put(self._connection.recv_bytes())
+        except (EOFError, OSError, AuthenticationError):
+            os._exit(1)
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def send(self, message: bytes) -> None:
+        try:
+            self._connection.send_bytes(message)
+        except OSError:
+            pass  # the trainer is gone; the other thread ends this process
+
+    def receive(self) -> list[bytes]:
+        messages = [self._arrived.get()]
+        while not self._arrived.empty():
+            messages.append(self._arrived.get())
+        return messages
+
+    def backlog(self) -> int:
+        return -1
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def main() -> None:
+    """Entry of the new interpreter. Does not return."""
+    address, key, trainer, from_main = pickle.load(sys.stdin.buffer)
+    child.settle(trainer, from_main)
+    channel = AttentiveChannel(address, key)
+    import holdfast._worker.process  # noqa: F401  # torch and all that a worker needs, before there is work
+
+    _work(channel)
+
+
+def _work(channel: AttentiveChannel) -> None:
+    from holdfast._transport.logbook import SIZE, STACK, Logbook
+    from holdfast._transport.shipment import Manifest, unload
+
+    from .job import Job, Post
+    from .process import serve
+
+    introduction, *heard = channel.receive()
+    post, of_shipment, names = pickle.loads(introduction)
+    manifest, found = Manifest(*of_shipment), Names(*names)
+
+    def job() -> Job:
+        shipment = NamedSegment(found.shipment, unlink=False)
+        loaded: Job = unload(shipment.map_private(manifest.total), manifest, [])
+        return loaded
+
+    pages = NamedSegment(found.logbook, unlink=True)
+    child.write_crashes_into(pages, STACK)
+    logbook = Logbook(pages.map(0, SIZE))
+    serve(job, Post(*post), channel, logbook, NamedSegment(found.arena, unlink=False), heard)

@@ -1,0 +1,126 @@
+"""A worker as a thread of the trainer: the same loop, the trainer's own objects, batches handed over as they are.
+
+It changes nothing that the process' other threads share: no seeds of global generators, no thread counts, no signals,
+no environment, no map of collate functions. Random numbers that are the same for any number of workers come from
+``holdfast.get_worker_info().rng``; those from the global generators of torch, numpy and Python are anybody's.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, NamedTuple, Protocol
+
+import numpy
+import torch
+from torch.utils.data._utils import worker as torch_worker
+
+from holdfast._transport.logbook import Logbook, Phase
+from holdfast._transport.messages import Begin, Handed, InitFailed, Load, Message, Raised, StreamOver
+
+from .fetch import EndOfStream
+from .info import of_thread
+from .job import Job, Post
+from .loop import Worker
+from .seeds import Seeder, mix
+
+
+class Line(Protocol):
+    """The thread's end of the conversation: messages as objects."""
+
+    def say(self, message: Message) -> None: ...
+
+    def next_message(self) -> Message: ...
+
+
+class _OwnRNG(NamedTuple):
+    """As torch's, for versions of torch that have none."""
+
+    random_generator: random.Random
+    torch_generator: torch.Generator
+    numpy_generator: numpy.random.Generator
+
+
+class OwnGenerators(Seeder):
+    """One thread's generators, set for each batch."""
+
+    def __init__(self) -> None:
+        kind: Any = getattr(torch_worker, "_RNG", _OwnRNG)
+        self._python, self._torch = random.Random(), torch.Generator()
+        self._numpy = numpy.random.Generator(numpy.random.PCG64())
+        self.rng = kind(random_generator=self._python, torch_generator=self._torch, numpy_generator=self._numpy)
+
+    def seed(self, seed: int, batch: int) -> None:
+        value = mix(seed, batch)
+        self._python.seed(value)
+        self._torch.manual_seed(value)
+        self._numpy.bit_generator.state = numpy.random.PCG64(value).state
+
+
+class ThreadWorker(Worker):
+    """Loads batches until it is told to close. Owns its generators; the job's objects are the trainer's own."""
+
+    def __init__(self, job: Job, post: Post, line: Line, logbook: Logbook) -> None:
+        # Not the base's: this worker has no arena, no encoder and no bytes to send.
+        self._job, self._post, self._line, self._logbook = job, post, line, logbook
+        self._generators = self._seeder = OwnGenerators()
+        self._epoch = Begin(0, 0, 0, None, 0)
+        self._fetch = None
+
+    def initialise(self) -> None:
+        job, post, generators = self._job, self._post, self._generators
+        seed = post.seed + post.seat
+        generators.seed(post.seed, post.seat)
+        of_thread.info = torch_worker.WorkerInfo(
+            id=post.seat,
+            num_workers=post.seats,
+            seed=seed,
+            dataset=job.dataset,
+            rng=generators.rng,
+            worker_method="thread",
+        )
+        if job.worker_init_fn is not None:
+            job.worker_init_fn(post.seat)
+
+    def _say(self, message: Message) -> None:
+        self._line.say(message)
+
+    def _next_message(self) -> Message:
+        return self._line.next_message()
+
+    def _load(self, load: Load) -> None:
+        batch = load.batch
+        if batch < self._epoch.first:
+            return  # of an epoch that is over
+        try:
+            if self._epoch.skip:
+                self._replay(load.index)
+            self._say(self._make(batch, load.index))
+        except EndOfStream:
+            self._say(StreamOver(batch))
+        except Exception as error:
+            entry = self._logbook.read()
+            # In no variable of ours: this frame is part of the error's traceback.
+            self._say(Raised(batch, entry.sample if entry.phase is Phase.FETCHING else -1, error))
+        self._logbook.note_done()
+
+    def _make(self, batch: int, index: Any) -> Message:
+        self._logbook.note(Phase.FETCHING, batch)
+        self._seeder.seed(self._epoch.seed, batch - self._epoch.first)
+        samples = self._fetched(index)
+        self._logbook.note(Phase.COLLATING, batch)
+        return Handed(batch, self._job.collate_fn(samples))
+
+
+def work_in_thread(job: Job, post: Post, line: Line, logbook: Logbook) -> None:
+    """Entry of a worker thread: returns when told to close."""
+    try:
+        worker = ThreadWorker(job, post, line, logbook)
+        worker.initialise()
+    except Exception as error:
+        line.say(InitFailed(error))
+        return
+    try:
+        worker.run()
+    except BaseException as end:
+        logbook.tell_end(end)
+        raise

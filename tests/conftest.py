@@ -1,0 +1,119 @@
+"""For all tests: nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import re
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import psutil
+import pytest
+
+import holdfast
+
+PATIENCE = 2.0  # seconds that the kernel and the zygote have to clear away what has ended
+# Our own children that stay by design: the clean process that workers are forked from and Python's own tracker, one of
+# each, and spares that were spawned ahead of need.
+ONE_STAYS = ("zygote_server", "multiprocessing.resource_tracker")
+SPARES = ("holdfast._worker.standby", "holdfast._system.standby")
+OUTCOME = pytest.StashKey[bool]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_zygote():
+    """The first use of these starts a process and opens a descriptor, which no test is to blame for."""
+    resource_tracker.ensure_running()
+    multiprocessing.Value("i")
+    holdfast.warm()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    report = yield
+    if report.when == "call":
+        item.stash[OUTCOME] = report.passed
+    return report
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing(request: pytest.FixtureRequest, warm_zygote) -> Iterator[None]:
+    """No child, descriptor, thread, shared memory or temporary file more than the test found."""
+    before = {what: look() for what, look in LOOKS.items()}
+    yield
+    if request.node.stash.get(OUTCOME, False):  # the traceback of a failed test keeps what it held alive
+        left = left_over(before)
+        assert not left, f"left behind: {left}"
+
+
+def left_over(before: dict[str, Counter[str]]) -> dict[str, list[str]]:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        left = {what: sorted((look() - before[what]).elements()) for what, look in LOOKS.items()}
+        left = {what: more for what, more in left.items() if more}
+        if not left or time.monotonic() > deadline:
+            return left
+        gc.collect()
+        time.sleep(0.01)
+
+
+def children() -> Counter[str]:
+    found: Counter[str] = Counter()
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command, own = " ".join(process.cmdline()), process.ppid() == os.getpid()
+            line = f"{process.pid} {process.name()} {process.status()} {command[-120:]}"
+        except psutil.NoSuchProcess:
+            continue
+        # A worker shows the command of the zygote that it is a fork of, but is not our own child.
+        kind = next((mark for mark in (*ONE_STAYS, *SPARES) if own and mark in command), line)
+        if kind not in SPARES:
+            found[kind] += 1
+    return found - Counter(ONE_STAYS)
+
+
+def descriptors() -> Counter[str]:
+    """By kind, as a number is soon used again."""
+    found: Counter[str] = Counter()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            found[re.sub(r":\[\d+\]", "", os.readlink(f"/proc/self/fd/{fd}"))] += 1
+        except FileNotFoundError:
+            pass  # of this very listing
+    return found
+
+
+def threads() -> Counter[str]:
+    return Counter(f"{thread.name} {thread.ident}" for thread in threading.enumerate())
+
+
+def shared_memory() -> Counter[str]:
+    return Counter(name for name in os.listdir("/dev/shm") if not _of_others(name))
+
+
+def temporary_files() -> Counter[str]:
+    found = Path(tempfile.gettempdir()).glob("holdfast-*")
+    return Counter(path.name for path in found if not _of_others(path.name))
+
+
+def _of_others(name: str) -> bool:
+    """Names carry the pid of whoever made them; another program on this machine may be using holdfast now."""
+    pids = [int(number) for number in re.findall(r"(?<![0-9a-f])\d+(?![0-9a-f])", name)]
+    family = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    return any(pid not in family and psutil.pid_exists(pid) for pid in pids)
+
+
+LOOKS: dict[str, Callable[[], Counter[str]]] = {
+    "children": children,
+    "descriptors": descriptors,
+    "threads": threads,
+    "shared memory": shared_memory,
+    "temporary files": temporary_files,
+}
