@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
@@ -18,12 +19,11 @@ import psutil
 import pytest
 
 import holdfast
+from holdfast._system.zygote import zygote
 
 PATIENCE = 2.0  # seconds that the kernel and the zygote have to clear away what has ended
-# Our own children that stay by design: the clean process that workers are forked from and Python's own tracker, one of
-# each, and spares that were spawned ahead of need.
-ONE_STAYS = ("zygote_server", "multiprocessing.resource_tracker")
-SPARES = ("holdfast._worker.standby", "holdfast._system.standby")
+# Children that stay by design, one of each: the clean process that workers are forked from, and Python's own tracker.
+STAY = ("zygote_server", "multiprocessing.resource_tracker")
 OUTCOME = pytest.StashKey[bool]()
 
 
@@ -48,6 +48,8 @@ def leaves_nothing(request: pytest.FixtureRequest, warm_zygote) -> Iterator[None
     """No child, descriptor, thread, shared memory or temporary file more than the test found."""
     before = {what: look() for what, look in LOOKS.items()}
     yield
+    if standby := sys.modules.get("holdfast._system.standby"):
+        standby.shut_down()  # spares stay by design, until the interpreter ends
     if request.node.stash.get(OUTCOME, False):  # the traceback of a failed test keeps what it held alive
         left = left_over(before)
         assert not left, f"left behind: {left}"
@@ -56,6 +58,7 @@ def leaves_nothing(request: pytest.FixtureRequest, warm_zygote) -> Iterator[None
 def left_over(before: dict[str, Counter[str]]) -> dict[str, list[str]]:
     deadline = time.monotonic() + PATIENCE
     while True:
+        zygote()  # reaps those before it that were retired
         left = {what: sorted((look() - before[what]).elements()) for what, look in LOOKS.items()}
         left = {what: more for what, more in left.items() if more}
         if not left or time.monotonic() > deadline:
@@ -73,10 +76,8 @@ def children() -> Counter[str]:
         except psutil.NoSuchProcess:
             continue
         # A worker shows the command of the zygote that it is a fork of, but is not our own child.
-        kind = next((mark for mark in (*ONE_STAYS, *SPARES) if own and mark in command), line)
-        if kind not in SPARES:
-            found[kind] += 1
-    return found - Counter(ONE_STAYS)
+        found[next((mark for mark in STAY if own and mark in command), line)] += 1
+    return found - Counter(STAY)
 
 
 def descriptors() -> Counter[str]:
@@ -104,10 +105,20 @@ def temporary_files() -> Counter[str]:
 
 
 def _of_others(name: str) -> bool:
-    """Names carry the pid of whoever made them; another program on this machine may be using holdfast now."""
-    pids = [int(number) for number in re.findall(r"(?<![0-9a-f])\d+(?![0-9a-f])", name)]
+    """Another program on this machine may be using holdfast now: its names carry its pid, or it has them mapped."""
     family = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    return any(pid not in family and psutil.pid_exists(pid) for pid in pids)
+    pids = [int(number) for number in re.findall(r"(?<![0-9a-f])\d+(?![0-9a-f])", name)]
+    if any(pid not in family and psutil.pid_exists(pid) for pid in pids):
+        return True
+    users = [pid for pid in psutil.pids() if name in _maps_of(pid)]
+    return bool(users) and family.isdisjoint(users)
+
+
+def _maps_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return ""
 
 
 LOOKS: dict[str, Callable[[], Counter[str]]] = {

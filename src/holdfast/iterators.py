@@ -114,14 +114,16 @@ class CrewIterator(_Iterator):
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        shared_seed = self._shared_seed
         super()._reset(loader, first_iter)
         assert self._crew is not None
         if not first_iter:
+            shared_seed = self._shared_seed  # torch draws one for the first epoch as well, and does not use it
             # torch leaves a persistent worker's random state running on; ours begins every epoch anew, so an epoch is
             # the same with persistent workers and without.
             self._seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
         # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
-        self._crew.begin(self._seed, self._shared_seed, self._sampler_iter.__next__)
+        self._crew.begin(self._seed, shared_seed, self._sampler_iter.__next__)
 
     def _next_data(self) -> Any:
         assert self._crew is not None

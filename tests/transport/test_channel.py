@@ -112,7 +112,7 @@ def test_the_trainer_is_never_held_up_by_a_message_that_is_not_complete(pair):
     assert trainer.receive() == []
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     sizes=st.lists(st.one_of(st.integers(0, 10), st.integers(0, 70_000)), min_size=1, max_size=12),
     cuts=st.lists(st.integers(1, 60_000), min_size=1, max_size=20),

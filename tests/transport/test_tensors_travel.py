@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from carrier import Carrier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,8 +89,6 @@ def test_lazy_views_arrive_resolved(carry, count):
 @settings(deadline=None, max_examples=150)
 @given(data=st.data())
 def test_any_slice_of_any_shape_arrives(data):
-    from conftest import Carrier
-
     shape = data.draw(st.lists(st.integers(0, 6), max_size=4))
     scale = data.draw(st.sampled_from([1, 40]))
     base = torch.arange(torch.Size(shape).numel() * scale, dtype=data.draw(st.sampled_from([torch.int64, torch.int16])))

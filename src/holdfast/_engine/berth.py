@@ -34,7 +34,7 @@ class Berth:
 
     def verdict(self) -> Verdict:
         """Why it ended. The process must have."""
-        return Verdict(self.process.exitcode, self.logbook.crash_stack())
+        return Verdict(self.process.exitcode, self.process.failure or self.logbook.crash_stack())
 
     def close(self) -> None:
         self.process.close()

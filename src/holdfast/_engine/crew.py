@@ -95,7 +95,7 @@ class Crew:
 
     def begin(self, seed: int, shared_seed: int | None, draw: Callable[[], Any]) -> None:
         """A new epoch: ``draw`` gives the indices of its batches, one after the other."""
-        self._draw, self._sampler_error = draw, None
+        self._draw, self._sampler_error, self._outcome = draw, None, None
         try:
             commands = self._machine.handle(EpochBegan(), time.monotonic())
             self._drawn = self._machine.first
@@ -111,13 +111,14 @@ class Crew:
     def next(self, timeout: float) -> Any:
         """The next batch, or its error; ``StopIteration`` when the epoch is over."""
         deadline = time.monotonic() + timeout if timeout else math.inf
-        self._feed(_WANTED)
+        if self._outcome is None:  # an interrupt may have come when it was there, and not yet handed over
+            self._notice(_WANTED)
         while (outcome := self._outcome) is None:
             ready = self._roster.wait(min(deadline, self._machine.next_deadline()) - time.monotonic())
             if ready:
                 self._hear(ready)
             elif time.monotonic() < deadline:
-                self._feed(_TICKED)
+                self._notice(_TICKED)
             else:
                 raise LoaderTimeout(timeout, self._machine.waiting_on())
         self._outcome = None
@@ -146,6 +147,13 @@ class Crew:
         self._indices.clear()
 
     # -- what happens --------------------------------------------------------------------------
+
+    def _notice(self, event: Event) -> None:
+        try:
+            self._feed(event)
+        except BaseException:
+            self.close()
+            raise
 
     def _hear(self, ready: list[int]) -> None:
         try:

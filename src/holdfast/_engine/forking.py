@@ -5,6 +5,7 @@ A fork copies one thread and all memory: a lock that another thread holds at tha
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 
@@ -43,13 +44,13 @@ class Forked:
         if not others or self._warned:
             return
         self._warned = True
-        held = held_locks()
+        held = held_locks() if others.python else []  # native code holds none that Python could name
         locks = f"; held now: {', '.join(held)}" if held else ""
         text = (
             f"the workers are forks of a process with other threads: {others}{locks}. A lock that one of them holds at "
             'the fork is never released in the worker; start="auto" does not fork this process'
         )
-        warnings.warn(text, ForkWarning, stacklevel=2)
+        warnings.warn(text, ForkWarning, stacklevel=_of_the_user())
 
 
 def fall_back(refusal: CannotShip, job: Job, posts: Posts) -> Forked:
@@ -62,5 +63,13 @@ def fall_back(refusal: CannotShip, job: Job, posts: Posts) -> Forked:
         f"{refusal.path} ({refusal.kind}) cannot be pickled, so the workers are forks of this process and share it as "
         f"it is now ({refusal.reason})"
     )
-    warnings.warn(text, ForkWarning, stacklevel=2)
+    warnings.warn(text, ForkWarning, stacklevel=_of_the_user())
     return Forked(job, posts)
+
+
+def _of_the_user() -> int:
+    """The stack level of the first caller that is neither ours nor torch's: where the loop over the loader begins."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("holdfast", "torch"):
+        level, frame = level + 1, frame.f_back
+    return level

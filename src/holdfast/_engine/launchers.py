@@ -84,8 +84,7 @@ class Standby:
         from holdfast._system import standby
 
         standby.reserve(job.seats)  # they start while the job is packed
-        self._posts, self._spares, self._lives = posts, standby, 0
-        self._seen: set[int] = set()
+        self._posts, self._seats, self._spares, self._lives = posts, job.seats, standby, 0
         self._prefix = NamedSegment.new_prefix("crew")
         try:
             self._shipment = _shipped_by_name(job, self._prefix + "-shipment")
@@ -95,9 +94,7 @@ class Standby:
 
     def launch(self, seat: int) -> Berth:
         process, connection = self._spares.take()
-        if seat in self._seen:
-            self._spares.reserve(1)  # somebody died; the next one to die is replaced without a wait
-        self._seen.add(seat)
+        self._spares.reserve(1)  # whoever dies next is replaced without a wait
         self._lives += 1
         shipment, life = self._shipment, f"{self._prefix}-{self._lives}"
         return named_berth(process, connection, life, shipment.segment.prefix, self._posts(seat), shipment.manifest)
@@ -105,6 +102,8 @@ class Standby:
     def close(self) -> None:
         self._shipment.close()
         remove_named(self._prefix)
+        if self._lives:
+            self._spares.reserve(self._seats)  # for the next epoch, while the trainer does something else
 
 
 def shipped(job: Job, segment: S) -> Shipment[S]:

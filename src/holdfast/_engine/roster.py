@@ -63,7 +63,8 @@ class Roster:
             return  # of a life that ended a moment ago
         berth = self._berths[who]
         if fd == berth.process.sentinel:
-            berth.process.ended()
+            if not berth.process.heard():
+                return
             while messages := self._read(berth):
                 yield from ((who, message) for message in messages)
             self._remove(who, berth)

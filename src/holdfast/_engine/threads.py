@@ -41,13 +41,14 @@ class ThreadProcess(Process):
         self._thread.start()
 
     def _live(self, run: Callable[[], None]) -> None:
-        self._code = 1
+        code = 1
         try:
             run()
-            self._code = 0
+            code = 0
         except SystemExit as end:
-            self._code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
         finally:
+            self._code = code
             self._writer.close()
 
     def is_alive(self) -> bool:
@@ -63,7 +64,7 @@ class ThreadProcess(Process):
         """Nothing: a signal would reach the trainer."""
 
     def _collect(self) -> int | None:
-        return self._code if self._writer.closed else None
+        return self._code
 
     def _release(self) -> None:
         self._reader.close()

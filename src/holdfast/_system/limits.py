@@ -23,13 +23,20 @@ def _memory_files() -> list[tuple[Path, Path, Path, str]]:
     for line in _lines(Path("/proc/self/cgroup")):
         number, controllers, path = line.split(":", 2)
         if number == "0":
-            here = _V2 / path.lstrip("/")
-            found.append((here / "memory.max", here / "memory.current", here / "memory.stat", "inactive_file"))
+            for at in _up_from(_V2, path):
+                found.append((at / "memory.max", at / "memory.current", at / "memory.stat", "inactive_file"))
         elif "memory" in controllers.split(","):
-            here = _V1 / path.lstrip("/")
-            files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat")
-            found.append((here / files[0], here / files[1], here / files[2], "total_inactive_file"))
+            for at in _up_from(_V1, path):
+                limit, usage = at / "memory.limit_in_bytes", at / "memory.usage_in_bytes"
+                found.append((limit, usage, at / "memory.stat", "total_inactive_file"))
     return found
+
+
+def _up_from(root: Path, path: str) -> list[Path]:
+    """A group and all that it lies in, whose limits hold as well. A container may see its own group as the root, under
+    another path than it is told: then only the root is there."""
+    inside = Path(path.lstrip("/"))
+    return [root / inside, *(root / outer for outer in inside.parents)]
 
 
 def _room_of(limit: Path, usage: Path, statistics: Path, reclaimable: str) -> int | None:

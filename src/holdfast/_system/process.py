@@ -15,8 +15,9 @@ from .waiting import Waiter
 class Process(ABC):
     """One worker's process. ``sentinel`` is readable when it has ended. Looks like a ``multiprocessing.Process``."""
 
-    def __init__(self, pid: int, sentinel: int) -> None:
-        self.pid, self.sentinel = pid, sentinel
+    def __init__(self, pid: int | None, sentinel: int) -> None:
+        self._pid, self.sentinel = pid, sentinel
+        self.failure = ""  # why there never was a process, if that is so
         self._ended = self._closed = False
         self._status: int | None = None
 
@@ -32,8 +33,18 @@ class Process(ABC):
     def _release(self) -> None:
         """Close descriptors."""
 
+    @property
+    def pid(self) -> int:
+        assert self._pid is not None
+        return self._pid
+
+    def heard(self) -> bool:
+        """The sentinel spoke: take in what it says. True when it is the end."""
+        self.ended()
+        return True
+
     def ended(self) -> None:
-        """The sentinel spoke: fetch the status. Calling it twice is harmless.
+        """Fetch the status of a process that has ended. Calling it twice is harmless.
 
         The sentinel stays open until ``close``: whoever asks ``is_alive`` must not take it from those who wait on it.
         """
@@ -52,8 +63,9 @@ class Process(ABC):
             return
         waiter, until = Waiter(), math.inf if timeout is None else time.monotonic() + timeout
         waiter.watch(self.sentinel)
-        if waiter.wait(max(0.0, until - time.monotonic())):
-            self.ended()
+        while waiter.wait(max(0.0, until - time.monotonic())):
+            if self.heard():
+                return
 
     def is_alive(self) -> bool:
         self.join(0)

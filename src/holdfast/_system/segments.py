@@ -97,7 +97,7 @@ class NamedSegment:
 
     @staticmethod
     def new_prefix(label: str) -> str:
-        return os.path.join(tempfile.gettempdir(), f"holdfast-{os.getpid()}-{os.urandom(6).hex()}-{label}")
+        return f"{names_of(os.getpid())}{os.urandom(6).hex()}-{label}"
 
     def extend(self, size: int) -> int:
         base, self._size = self._size, self._size + size
@@ -141,6 +141,11 @@ class NamedSegment:
 
     def _name(self, base: int) -> str:
         return f"{self.prefix}-{base}"
+
+
+def names_of(pid: int) -> str:
+    """How all names begin that this process makes."""
+    return os.path.join(tempfile.gettempdir(), f"holdfast-{pid}-")
 
 
 def remove_named(prefix: str) -> None:

@@ -6,21 +6,22 @@ import os
 import subprocess
 import threading
 
-from .interpreter import command, worker_environ
+from .interpreter import command, deaf_to_interrupts, worker_environ
 from .process import ChildProcess
 
 
 def worker(fds: list[int]) -> ChildProcess:
     """A new interpreter that holds ``fds`` and becomes a worker."""
     from_main = threading.current_thread() is threading.main_thread()
-    popen = subprocess.Popen(
-        command(
-            f"from holdfast._system.spawn import become_worker; become_worker({fds!r}, {os.getpid()}, {from_main})"
-        ),
-        pass_fds=fds,
-        stdin=subprocess.DEVNULL,
-        env=worker_environ(),
-    )
+    with deaf_to_interrupts():
+        popen = subprocess.Popen(
+            command(
+                f"from holdfast._system.spawn import become_worker; become_worker({fds!r}, {os.getpid()}, {from_main})"
+            ),
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            env=worker_environ(),
+        )
     process = ChildProcess(popen.pid)
     popen.returncode = 0  # the pidfd tells; subprocess must not wait for it as well
     return process

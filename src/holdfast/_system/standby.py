@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, Pipe, wait
 
-from .interpreter import command, worker_environ
+from .interpreter import command, deaf_to_interrupts, worker_environ
 from .process import ChildProcess, Process
 from .windows_job import adopt
 
@@ -53,7 +53,7 @@ class Spare:
 
     def __init__(self) -> None:
         key = os.urandom(32)
-        self._listener = Listener(authkey=key)
+        self._listener = _listener(key)
         from_main = threading.current_thread() is threading.main_thread()
         self.process = _start(pickle.dumps((self._listener.address, key, os.getpid(), from_main)))
 
@@ -77,6 +77,7 @@ class Spare:
             except (AuthenticationError, EOFError, OSError) as error:
                 if not self.process.is_alive():
                     status = self.process.exitcode
+                    self.process.close()
                     raise StandbyDied(f"a new interpreter ended with status {status} before it had work") from error
 
     def _watch(self, stop: Connection) -> None:
@@ -88,23 +89,32 @@ class Spare:
     def close(self) -> None:
         self.process.kill()
         self.process.join(REAP)
-        self._listener.close()
+        self.let_go()
 
     def let_go(self) -> None:
-        """In a fork of the trainer: it belongs to the parent."""
+        """Without ending it: in a fork of the trainer it belongs to the parent."""
+        self.process.close()
         self._listener.close()
+
+
+def _listener(key: bytes) -> Listener:
+    try:
+        return Listener(authkey=key)
+    except OSError:  # the path of the temporary directory is too long for a socket in it
+        return Listener(("127.0.0.1", 0), authkey=key)
 
 
 def _start(errand: bytes) -> Process:
     line, environ = command("from holdfast._worker.standby import main; main()"), worker_environ()
-    if sys.platform == "win32" or hasattr(os, "pidfd_open"):
-        popen = subprocess.Popen(line, stdin=subprocess.PIPE, env=environ)
-        process = _watched(popen)
-    else:
-        end, held = os.pipe()
-        popen = subprocess.Popen(line, stdin=subprocess.PIPE, env=environ, pass_fds=[held])
-        os.close(held)
-        process = WatchedChild(popen, end)
+    with deaf_to_interrupts():
+        if sys.platform == "win32" or hasattr(os, "pidfd_open"):
+            popen = subprocess.Popen(line, stdin=subprocess.PIPE, env=environ)
+            process = _watched(popen)
+        else:
+            end, held = os.pipe()
+            popen = subprocess.Popen(line, stdin=subprocess.PIPE, env=environ, pass_fds=[held])
+            os.close(held)
+            process = WatchedChild(popen, end)
     assert popen.stdin is not None
     with suppress(OSError):  # it has ended already; its sentinel tells
         popen.stdin.write(errand)
@@ -124,13 +134,14 @@ def _watched(popen: subprocess.Popen[bytes]) -> Process:
 
 _spares: list[Spare] = []
 _lock = threading.Lock()
+_exiting = False
 
 
 def reserve(count: int) -> None:
     """Have that many spares, on their way or ready. Waits for none of them."""
     with _lock:
         _drop_dead()
-        while len(_spares) < count:
+        while len(_spares) < count and not _exiting:
             _spares.append(Spare())
 
 
@@ -158,6 +169,12 @@ def shut_down() -> None:
         _each(Spare.close)
 
 
+def _at_exit() -> None:
+    global _exiting
+    _exiting = True
+    shut_down()
+
+
 def forget() -> None:
     """In a fork of the trainer: the spares belong to the parent."""
     global _lock
@@ -170,6 +187,6 @@ def _each(do: Callable[[Spare], None]) -> None:
         do(_spares.pop())
 
 
-atexit.register(shut_down)
+atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget)

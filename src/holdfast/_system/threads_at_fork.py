@@ -49,8 +49,9 @@ def held_locks() -> list[str]:
 
 
 def _is_held(lock: Any) -> bool:
-    # RLocks learned to say it in Python 3.14. One that is our own stays our own in the fork.
-    return lock.locked() if hasattr(lock, "locked") else repr(lock).startswith("<locked") and not lock._is_owned()
+    if hasattr(lock, "_is_owned") and lock._is_owned():
+        return False  # by this thread, which goes on in the fork
+    return lock.locked() if hasattr(lock, "locked") else repr(lock).startswith("<locked")  # RLocks before Python 3.14
 
 
 def _names(lock: object) -> Iterator[str]:

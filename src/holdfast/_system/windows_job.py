@@ -49,13 +49,14 @@ def adopt(handle: int) -> None:
 @functools.cache
 def _job() -> int | None:
     """The one job of this process. Never closed: the system closes it when we end, and that ends its members."""
-    assert sys.platform == "win32"
-    create = ctypes.windll.kernel32.CreateJobObjectW
-    create.restype = ctypes.c_void_p
-    job: int | None = create(None, None)
-    limits = _ExtendedLimits()
-    limits.BasicLimitInformation.LimitFlags = _KILL_ON_JOB_CLOSE
-    ctypes.windll.kernel32.SetInformationJobObject(
-        ctypes.c_void_p(job), _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
-    )
-    return job
+    if sys.platform == "win32":
+        create = ctypes.windll.kernel32.CreateJobObjectW
+        create.restype = ctypes.c_void_p
+        job: int = create(None, None)
+        limits = _ExtendedLimits()
+        limits.BasicLimitInformation.LimitFlags = _KILL_ON_JOB_CLOSE
+        ctypes.windll.kernel32.SetInformationJobObject(
+            ctypes.c_void_p(job), _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+        )
+        return job
+    return None

@@ -13,9 +13,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from .interpreter import command, current_directory, worker_environ
+from .interpreter import command, current_directory, deaf_to_interrupts, worker_environ
 from .process import Process
 from .zygote_server import STATUS, receive, send
 
@@ -25,19 +26,47 @@ class ZygoteDied(RuntimeError):
 
 
 class ZygoteProcess(Process):
-    """A worker forked by the zygote. The sentinel is the pipe on which the zygote tells the status when it has reaped
-    it: it says how, not only that, and it speaks too (without a status) when the zygote itself is gone."""
+    """A worker forked by the zygote, or about to be: asking for it does not wait for it.
 
-    def __init__(self, pid: int, status_pipe: int, pidfd: int | None) -> None:
-        super().__init__(pid, status_pipe)
-        self._pidfd = pidfd
+    The sentinel is the socket on which the zygote tells of this one worker: first its pid, with a pidfd, and the
+    status when it has reaped it. It says how, not only that, and it speaks too, without a status, when the zygote
+    itself is gone.
+    """
+
+    def __init__(self, told: socket.socket) -> None:
+        super().__init__(None, told.fileno())
+        self._told = told
+        self._pidfd: int | None = None
+
+    @property
+    def pid(self) -> int:
+        if self._pid is None:
+            self._hear_of_start()
+        return self._pid or 0
+
+    def heard(self) -> bool:
+        if self._pid is None and not self._ended:
+            return not self._hear_of_start()
+        return super().heard()
+
+    def _hear_of_start(self) -> bool:
+        """Whether there is a process."""
+        told, pidfds, _, _ = socket.recv_fds(self._told, STATUS.size, 1)
+        self._pidfd = pidfds[0] if pidfds else None
+        number = int(STATUS.unpack(told)[0]) if len(told) == STATUS.size else 0
+        if number > 0:
+            self._pid = number
+            return True
+        self.failure = f"it could not be forked: {os.strerror(-number)}" if number else "the zygote had ended"
+        self._ended, self._pid = True, 0
+        return False
 
     def _collect(self) -> int | None:
-        told = os.read(self.sentinel, STATUS.size)
+        told = self._told.recv(STATUS.size)
         return int(STATUS.unpack(told)[0]) if len(told) == STATUS.size else None
 
     def send_signal(self, number: int) -> None:
-        if self._ended:
+        if self._ended or not self.pid:
             return
         try:
             if self._pidfd is not None:
@@ -48,7 +77,7 @@ class ZygoteProcess(Process):
             pass
 
     def _release(self) -> None:
-        os.close(self.sentinel)
+        self._told.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
 
@@ -58,8 +87,9 @@ class Zygote:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._in_step = True  # every request so far was answered
         self._control, theirs = socket.socketpair()
-        with theirs:
+        with theirs, deaf_to_interrupts():
             self._popen = subprocess.Popen(
                 command(f"from holdfast._system.zygote_server import main; main({theirs.fileno()}, {os.getpid()})"),
                 pass_fds=[theirs.fileno()],
@@ -69,16 +99,15 @@ class Zygote:
         self.preloaded: dict[str, float] = {}  # module -> modification time of its file
 
     def fork(self, fds: list[int]) -> ZygoteProcess:
-        """A new worker that holds ``fds``; the caller keeps its own copies."""
-        status_read, status_write = os.pipe()
-        try:
-            pid, pidfds = self._ask({}, [status_write, *fds])
-        except BaseException:
-            os.close(status_read)
-            raise
-        finally:
-            os.close(status_write)
-        return ZygoteProcess(pid, status_read, pidfds[0] if pidfds else None)
+        """A new worker that will hold ``fds``; the caller keeps its own copies."""
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            try:
+                send(self._control, {}, [theirs.fileno(), *fds])
+            except OSError as error:
+                ours.close()
+                raise ZygoteDied("the process that workers are forked from has ended") from error
+        return ZygoteProcess(ours)
 
     def preload(self, modules: Iterable[str]) -> dict[str, Any]:
         request = {
@@ -87,16 +116,38 @@ class Zygote:
             "cwd": current_directory(),
             "sys_path": sys.path,
         }
-        answer, _ = self._ask(request, [])
+        answer = self._ask(request)
         self.preloaded.update({name: _modified(name) for name in request["modules"]})
         return dict(answer)
 
-    def stale(self) -> bool:
+    def _ended(self) -> bool:
+        return self._popen.poll() is not None
+
+    def _stale(self) -> bool:
         """A module was changed on disk after it was imported there."""
         return any(_modified(name) != when for name, when in self.preloaded.items())
 
-    def alive(self) -> bool:
-        return self._popen.poll() is None
+    def usable(self) -> bool:
+        with self._lock:  # while another thread waits for its answer we are not in step, and that is no fault
+            in_step = self._in_step
+        return in_step and not self._ended() and not self._stale()
+
+    def retire(self) -> bool:
+        """No more forks. Its workers, which may be anybody's, live on, and it ends after the last of them.
+
+        True when it has ended.
+        """
+        with self._lock:
+            if self._control.fileno() >= 0:
+                with suppress(OSError):
+                    self._control.shutdown(socket.SHUT_RDWR)
+                self._control.close()
+        return self._ended()
+
+    def disown(self) -> None:
+        """In a fork of the trainer: it is the parent's."""
+        self._control.close()
+        self._popen.returncode = 0  # or subprocess would complain that it still runs
 
     def close(self) -> None:
         """End it; its workers go with it."""
@@ -105,13 +156,17 @@ class Zygote:
             self._popen.kill()
             self._popen.wait()
 
-    def _ask(self, request: dict[str, Any], fds: list[int]) -> tuple[Any, list[int]]:
+    def _ask(self, request: dict[str, Any]) -> Any:
         with self._lock:
             try:
-                send(self._control, request, fds)
-                return receive(self._control)
+                # An interrupt in here leaves an answer behind, which would be taken for that to the next request.
+                self._in_step = False
+                send(self._control, request, [])
+                answer, _ = receive(self._control)
+                self._in_step = True
             except (OSError, EOFError) as error:
                 raise ZygoteDied("the process that workers are forked from has ended") from error
+        return answer
 
 
 _current: Zygote | None = None
@@ -122,8 +177,10 @@ def zygote(modules: Iterable[str] = ()) -> Zygote:
     """The zygote of this process, with ``modules`` imported; a new one where there is none that can be used."""
     global _current
     with _starting:
-        if _current is not None and (not _current.alive() or _current.stale()):
-            _current.close()
+        _retired[:] = [old for old in _retired if not old.retire()]
+        if _current is not None and not _current.usable():
+            _retired.append(_current)
+            _current.retire()
             _current = None
         if _current is None:
             _current = Zygote()
@@ -131,12 +188,14 @@ def zygote(modules: Iterable[str] = ()) -> Zygote:
         if missing and _current.preload(missing)["threads"] > 1:
             # Something started a thread when it was imported: a fork of this one would not be clean.
             _unsafe.update(missing)
-            _current.close()
+            _retired.append(_current)
+            _current.retire()
             _current = Zygote()
         return _current
 
 
 _unsafe: set[str] = set()  # modules that are left to each worker
+_retired: list[Zygote] = []  # not used any more, and not known to have ended
 
 
 def _modified(module: str) -> float:
@@ -150,14 +209,18 @@ def _modified(module: str) -> float:
 def forget() -> None:
     """In a fork of the trainer: the zygote belongs to the parent."""
     global _current, _starting
+    for inherited in (*_retired, *([_current] if _current else [])):
+        inherited.disown()
+    _retired.clear()
     _current, _starting = None, threading.Lock()
 
 
 def shut_down() -> None:
     global _current
-    if _current is not None:
-        _current.close()
-        _current = None
+    for running in (*_retired, *([_current] if _current else [])):
+        running.close()
+    _retired.clear()
+    _current = None
 
 
 atexit.register(shut_down)  # it would end by itself; this way no descriptor is left for a ResourceWarning to tell of

@@ -47,11 +47,11 @@ def receive(sock: socket.socket) -> tuple[Any, list[int]]:
 
 
 class Server:
-    """Owns the control socket and, for each child, the pipe on which its status will be told."""
+    """Owns the control socket and, for each child, the socket on which its start and its end are told."""
 
     def __init__(self, control: socket.socket, trainer: int) -> None:
-        self._control = control
-        self._status_pipes: dict[int, int] = {}
+        self._control, self._retired = control, False
+        self._told: dict[int, socket.socket] = {}
         self._wakeup, wakeup_write = os.pipe()
         os.set_blocking(wakeup_write, False)
         os.set_blocking(self._wakeup, False)
@@ -77,7 +77,20 @@ class Server:
             if self._trainer_gone in ready:
                 return
             if self._control.fileno() in ready:
-                self._serve(*receive(self._control))
+                try:
+                    self._serve(*receive(self._control))
+                except (EOFError, ConnectionResetError, BrokenPipeError):
+                    self._retire()
+            if self._retired and not self._told:
+                return
+
+    def _retire(self) -> None:
+        """The trainer closed its end and will ask for nothing more; the workers that run go on as long as it lives."""
+        self._retired = True
+        if self._trainer_gone < 0:
+            self._told.clear()  # nothing here tells whether it lives: this is its end
+        else:
+            self._poll.unregister(self._control.fileno())
 
     def _serve(self, request: dict[str, Any], fds: list[int]) -> None:
         if "modules" in request:
@@ -86,16 +99,22 @@ class Server:
             self._fork(fds)
 
     def _fork(self, fds: list[int]) -> None:
-        status_pipe, *for_worker = fds
-        zygote = os.getpid()
-        pid = os.fork()
-        if not pid:
-            self._become_worker(zygote, [status_pipe, *self._status_pipes.values()], for_worker)
-        self._status_pipes[pid] = status_pipe
-        pidfds = [os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else []
-        send(self._control, pid, pidfds)
-        for fd in (*for_worker, *pidfds):
-            os.close(fd)
+        told_fd, *for_worker = fds
+        told = socket.socket(fileno=told_fd)
+        zygote, pid, pidfds = os.getpid(), 0, []
+        try:
+            pid = os.fork()
+            if not pid:
+                self._become_worker(zygote, [told_fd, *(other.fileno() for other in self._told.values())], for_worker)
+            self._told[pid] = told
+            pidfds = [os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else []
+            _tell(told, pid, pidfds)
+        except BlockingIOError as error:  # no more processes allowed: theirs to hear, and no reason for us to end
+            _tell(told, -(error.errno or 1), [])
+            told.close()
+        finally:
+            for fd in (*for_worker, *pidfds):
+                os.close(fd)
 
     def _become_worker(self, zygote: int, foreign: list[int], fds: list[int]) -> None:
         try:
@@ -119,13 +138,17 @@ class Server:
                 return
             if not pid:
                 return
-            pipe = self._status_pipes.pop(pid, None)
-            if pipe is not None:
-                try:
-                    os.write(pipe, STATUS.pack(os.waitstatus_to_exitcode(status)))
-                except BrokenPipeError:
-                    pass  # the trainer has lost interest
-                os.close(pipe)
+            told = self._told.pop(pid, None)
+            if told is not None:
+                _tell(told, os.waitstatus_to_exitcode(status), [])
+                told.close()
+
+
+def _tell(told: socket.socket, number: int, fds: list[int]) -> None:
+    try:
+        socket.send_fds(told, [STATUS.pack(number)], fds)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the trainer has lost interest
 
 
 def _preload(request: dict[str, Any]) -> dict[str, Any]:

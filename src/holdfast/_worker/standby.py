@@ -30,8 +30,9 @@ class AttentiveChannel:
 
     _connection: Connection
 
-    def __init__(self, address: Any, key: bytes) -> None:
+    def __init__(self, address: Any, key: bytes, trainer: int) -> None:
         self._arrived: SimpleQueue[bytes] = SimpleQueue()
+        self._trainer = trainer
         threading.Thread(target=self._listen, args=(address, key), name="holdfast-listen", daemon=True).start()
 
     def _listen(self, address: Any, key: bytes) -> None:
@@ -40,6 +41,8 @@ class AttentiveChannel:
             while True:
                 self._arrived.put(self._connection.recv_bytes())
         except (EOFError, OSError, AuthenticationError):
+            child.clear_up_after(self._trainer)
+        finally:
             os._exit(1)
 
     def fileno(self) -> int:
@@ -69,21 +72,23 @@ class AttentiveChannel:
 def main() -> None:
     """Entry of the new interpreter. Does not return."""
     address, key, trainer, from_main = pickle.load(sys.stdin.buffer)
-    child.settle(trainer, from_main)
-    channel = AttentiveChannel(address, key)
+    child.settle()
+    channel = AttentiveChannel(address, key, trainer)
     import holdfast._worker.process  # noqa: F401  # torch and all that a worker needs, before there is work
 
-    _work(channel)
+    introduction, *heard = channel.receive()
+    # Not sooner: a spare that is idle notices the end of the trainer by itself, and has the time to clear up after it.
+    child.tie_to(trainer, from_main)
+    _work(channel, introduction, heard)
 
 
-def _work(channel: AttentiveChannel) -> None:
+def _work(channel: AttentiveChannel, introduction: bytes, heard: list[bytes]) -> None:
     from holdfast._transport.logbook import SIZE, STACK, Logbook
     from holdfast._transport.shipment import Manifest, unload
 
     from .job import Job, Post
     from .process import serve
 
-    introduction, *heard = channel.receive()
     post, of_shipment, names = pickle.loads(introduction)
     manifest, found = Manifest(*of_shipment), Names(*names)
 
