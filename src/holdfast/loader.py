@@ -29,10 +29,9 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         ahead of
             need), ``"zygote"``, ``"standby"``, ``"fork"``, ``"spawn"`` or ``"forkserver"``.
             ``multiprocessing_context`` is honoured when ``start`` is ``"auto"``.
-        workers: ``"process"``, or ``"thread"`` for code that releases the GIL. Threads share the data set; they are
-        told
-            who they are by ``holdfast.get_worker_info()`` (torch's function says None there), whose ``rng`` has the
-            generators that are seeded for each batch.
+        workers: ``"process"``, or ``"thread"`` for code that releases the GIL. Threads share the data set; they
+            learn who they are from ``holdfast.get_worker_info()`` (torch's function says None there), whose ``rng``
+            has the generators that are seeded for each batch.
         max_restarts: how many workers that died may be replaced. None: any number, as long as batches keep coming.
         max_shared_memory: bytes of shared memory that all workers together may use for batches. None: what the machine
             or container has.

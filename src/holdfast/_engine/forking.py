@@ -1,6 +1,8 @@
 """Workers as forks of the trainer, and when that is a good idea.
 
-A fork copies one thread and all memory: a lock that another thread holds at that moment stays held in the copy.
+A fork copies one thread and all memory: a lock that another thread holds at that moment stays held in the copy. What
+counts here are Python's threads. Pools of native libraries are named but not minded: importing numpy starts one, they
+wait between calls, and a worker uses one thread. torch's loader has always forked beside them.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ class Forked:
 
     def _warn_of_threads(self) -> None:
         others = company()
-        if not others or self._warned:
+        if not others.python or self._warned:
             return
         self._warned = True
-        held = held_locks() if others.python else []  # native code holds none that Python could name
+        held = held_locks()
         locks = f"; held now: {', '.join(held)}" if held else ""
         text = (
             f"the workers are forks of a process with other threads: {others}{locks}. A lock that one of them holds at "
@@ -56,7 +58,7 @@ class Forked:
 def fall_back(refusal: CannotShip, job: Job, posts: Posts) -> Forked:
     """A job that cannot be shipped can be inherited, if a fork is safe now; the refusal, with the reason, if not."""
     others = company()
-    if others:
+    if others.python:
         reason = f"not safe as an alternative: this process has other threads, {others}"
         raise CannotShip(refusal.what, refusal.path, refusal.kind, refusal.reason, reason) from refusal.__cause__
     text = (
