@@ -238,7 +238,7 @@ def test_batches_that_were_announced_outlive_their_workers(start, tmp_path):
     assert sorted(int(name.split()[0]) for name in os.listdir(tmp_path)) == list(range(16))  # nothing was loaded twice
 
 
-@pytest.mark.parametrize("start", ["zygote", "fork", "spawn"])
+@pytest.mark.parametrize("start", ["zygote", "fork"])
 def test_batches_in_hand_stay_right_after_their_workers_are_gone_and_replaced(start):
     faults = [DiesAt(index, once=True) for index in (3, 9, 14)]
     kept = list(DataLoader(Faulty(Blocks(), *faults), batch_size=2, num_workers=2, start=start, timeout=60))

@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 
 HERE = Path(__file__).parent
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # no pools of native threads
 
 
 def start(code: str, **environ: str) -> subprocess.Popen[str]:

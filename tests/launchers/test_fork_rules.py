@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from programs import ALONE, run
+from programs import run
 from samples import Holds, Plain
 
 from holdfast import CannotShip, DataLoader
@@ -67,6 +67,6 @@ def test_alone_the_trainer_is_forked_for_what_cannot_be_shipped():
             print(len(list(loader)))
         print(*[warning.message for warning in warned if "multi-threaded" not in str(warning.message)])
     """
-    count, warning = run(code, **ALONE).splitlines()
+    count, warning = run(code).splitlines()
     assert count == "6"
     assert warning.startswith("dataset.member (_thread.lock) cannot be pickled")

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from holdfast import CannotShip, DataLoader
+from holdfast._engine.forking import ForkWarning
 from holdfast._system.segments import MemfdSegment
 from holdfast._transport.shipment import ship, unload
 
@@ -208,7 +209,7 @@ class Store:
 
 def test_a_member_that_cannot_be_shipped_is_named_by_its_path():
     with pytest.raises(CannotShip, match=r"dataset\.store\.handle \(_thread\.lock\) cannot be pickled") as caught:
-        iter(loader(Rows(5, summary, store=Store(threading.Lock()))))
+        iter(loader(Rows(5, summary, store=Store(threading.Lock())), start="zygote"))
     assert (caught.value.what, caught.value.path) == ("dataset", "dataset.store.handle")
     assert "cannot pickle '_thread.lock' object" in caught.value.reason
     assert isinstance(caught.value, RuntimeError)
@@ -221,18 +222,38 @@ def test_a_variable_of_a_collate_fn_that_cannot_be_shipped_is_named():
         return next(handle)
 
     with pytest.raises(CannotShip, match=r"collate_fn \(its variable handle\) \(generator\)"):
-        iter(DataLoader(range(5), collate_fn=collate, num_workers=1))
+        iter(DataLoader(range(5), collate_fn=collate, num_workers=1, start="spawn"))
 
 
 def test_an_item_of_a_list_that_cannot_be_shipped_is_named():
     with open("/dev/zero", "rb") as file:
         dataset = Rows(5, summary, files=[0, {"a": 1, "b": file}])
         with pytest.raises(CannotShip, match=r"dataset\.files\[1\]\['b'\] \(_io\.BufferedReader\)"):
-            iter(loader(dataset))
+            iter(loader(dataset, start="zygote"))
+
+
+def held(dataset: Rows, index: int) -> bool:
+    return dataset.lock.acquire(blocking=False)
+
+
+def test_what_cannot_be_shipped_is_taken_along_by_a_fork_with_a_warning_that_names_it():
+    with pytest.warns(
+        ForkWarning, match=r"dataset\.lock \(_thread\.lock\) cannot be pickled, so the workers are forks"
+    ):
+        assert list(loader(Rows(1, held, lock=threading.Lock()), 1)) == [True]
+
+
+def test_there_is_no_such_fork_while_other_threads_run():
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        with pytest.raises(CannotShip, match=r"dataset\.lock \(_thread\.lock\)"):
+            iter(loader(Rows(1, held, lock=threading.Lock()), 1))
+    finally:
+        over.set()
+        other.join()
 
 
 def test_fork_needs_no_shipping():
-    def held(dataset: Rows, index: int) -> bool:
-        return dataset.lock.acquire(blocking=False)
-
     assert list(loader(Rows(1, held, lock=threading.Lock()), 1, start="fork")) == [True]

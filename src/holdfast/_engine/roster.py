@@ -92,6 +92,8 @@ class Roster:
 
     def abandon(self) -> None:
         """In a fork of the owner: let go without ending anybody."""
+        for berth in self._berths.values():
+            berth.process.close()  # its sentinel may be a socket, which complains when it is not closed
         self._berths.clear()
         self._by_fd.clear()
 

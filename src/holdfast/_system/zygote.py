@@ -103,7 +103,9 @@ class Zygote:
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
+                self._in_step = False  # for good, when half of it was sent, or when the zygote is about to end
                 send(self._control, {}, [theirs.fileno(), *fds])
+                self._in_step = True
             except OSError as error:
                 ours.close()
                 raise ZygoteDied("the process that workers are forked from has ended") from error
@@ -175,23 +177,30 @@ _starting = threading.Lock()
 
 def zygote(modules: Iterable[str] = ()) -> Zygote:
     """The zygote of this process, with ``modules`` imported; a new one where there is none that can be used."""
-    global _current
     with _starting:
-        _retired[:] = [old for old in _retired if not old.retire()]
-        if _current is not None and not _current.usable():
-            _retired.append(_current)
-            _current.retire()
-            _current = None
-        if _current is None:
-            _current = Zygote()
-        missing = [name for name in modules if name not in _current.preloaded and name not in _unsafe]
-        if missing and _current.preload(missing)["threads"] > 1:
-            # Something started a thread when it was imported: a fork of this one would not be clean.
-            _unsafe.update(missing)
-            _retired.append(_current)
-            _current.retire()
-            _current = Zygote()
-        return _current
+        try:
+            return _ready(modules)
+        except ZygoteDied:
+            return _ready(modules)  # somebody killed it a moment ago
+
+
+def _ready(modules: Iterable[str]) -> Zygote:
+    global _current
+    _retired[:] = [old for old in _retired if not old.retire()]
+    if _current is not None and not _current.usable():
+        _retired.append(_current)
+        _current.retire()
+        _current = None
+    if _current is None:
+        _current = Zygote()
+    missing = [name for name in modules if name not in _current.preloaded and name not in _unsafe]
+    if missing and _current.preload(missing)["threads"] > 1:
+        # Something started a thread when it was imported: a fork of this one would not be clean.
+        _unsafe.update(missing)
+        _retired.append(_current)
+        _current.retire()
+        _current = Zygote()
+    return _current
 
 
 _unsafe: set[str] = set()  # modules that are left to each worker
