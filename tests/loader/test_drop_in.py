@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import os
 import pickle
 from typing import Any
 
+import psutil
 import pytest
 import torch
 import torch.utils.data
@@ -220,6 +222,17 @@ def test_the_workers_end_when_the_iterator_is_dropped():
     workers = list(batches._workers)
     del batches
     assert not any(worker.is_alive() for worker in workers)
+
+
+@pytest.mark.parametrize("start", ["zygote", "standby"])
+def test_the_workers_end_when_an_iterator_in_a_cycle_is_collected(start):
+    batches = iter(DataLoader(Pids(1000), num_workers=1, start=start))
+    pid = next(batches).item()
+    batches.myself = batches
+    assert psutil.pid_exists(pid)
+    del batches
+    gc.collect()
+    assert not psutil.pid_exists(pid)
 
 
 def test_a_persistent_epoch_that_was_left_early_does_not_reach_the_next():

@@ -34,8 +34,8 @@ class ZygoteProcess(Process):
     """
 
     def __init__(self, told: socket.socket) -> None:
-        super().__init__(None, told.fileno())
-        self._told = told
+        # As a number: a socket object that is collected in a cycle closes itself, perhaps before the crew could use it.
+        super().__init__(None, told.detach())
         self._pidfd: int | None = None
 
     @property
@@ -51,7 +51,8 @@ class ZygoteProcess(Process):
 
     def _hear_of_start(self) -> bool:
         """Whether there is a process."""
-        told, pidfds, _, _ = socket.recv_fds(self._told, STATUS.size, 1)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(self.sentinel)) as source:
+            told, pidfds, _, _ = socket.recv_fds(source, STATUS.size, 1)
         self._pidfd = pidfds[0] if pidfds else None
         number = int(STATUS.unpack(told)[0]) if len(told) == STATUS.size else 0
         if number > 0:
@@ -62,7 +63,7 @@ class ZygoteProcess(Process):
         return False
 
     def _collect(self) -> int | None:
-        told = self._told.recv(STATUS.size)
+        told = os.read(self.sentinel, STATUS.size)
         return int(STATUS.unpack(told)[0]) if len(told) == STATUS.size else None
 
     def send_signal(self, number: int) -> None:
@@ -77,7 +78,7 @@ class ZygoteProcess(Process):
             pass
 
     def _release(self) -> None:
-        self._told.close()
+        os.close(self.sentinel)
         if self._pidfd is not None:
             os.close(self._pidfd)
 
