@@ -19,8 +19,7 @@ def die_with_parent(parent: int) -> None:
 
     The kernel means the parent's *thread* that started us, so this is for parents that fork from their main thread.
     """
-    if sys.platform == "linux":
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)  # it ended before we asked
 
@@ -51,9 +50,8 @@ def die_with_process(pid: int) -> None:
 
 def set_name(name: str) -> None:
     """As shown by ps and top, up to 15 letters."""
-    if sys.platform == "linux":
-        buffer = ctypes.create_string_buffer(name.encode()[:15])
-        _prctl(_PR_SET_NAME, ctypes.addressof(buffer))
+    buffer = ctypes.create_string_buffer(name.encode()[:15])
+    _prctl(_PR_SET_NAME, ctypes.addressof(buffer))
 
 
 def reset_signals() -> None:
@@ -80,5 +78,10 @@ def write_crashes_to(fd: int, start: int) -> None:
     faulthandler.enable(file=fd, all_threads=False)
 
 
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
 def _prctl(option: int, argument: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0)
+    """Nothing on systems other than Linux."""
+    if _libc is not None:
+        _libc.prctl(option, argument, 0, 0, 0)

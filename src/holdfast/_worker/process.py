@@ -30,6 +30,7 @@ def work(fds: list[int]) -> None:
     logbook = _open_logbook(logbook_fd)
     channel = PipeChannel(read_fd, write_fd, blocking=True)
     post, manifest, heard = introduced(channel)
+    posix_child.set_name(f"holdfast {post.seat}")
 
     def job() -> Job:
         shipment = MemfdSegment(shipment_fd)
@@ -44,6 +45,7 @@ def work_forked(job: Job, post: Post, fds: list[int]) -> None:
     """Entry of workers that are forks of the trainer: the job is simply there. Does not return."""
     read_fd, write_fd, logbook_fd, arena_fd = fds
     logbook = _open_logbook(logbook_fd)
+    posix_child.set_name(f"holdfast {post.seat}")
     serve(lambda: job, post, PipeChannel(read_fd, write_fd, blocking=True), logbook, MemfdSegment(arena_fd))
 
 
