@@ -78,11 +78,11 @@ class Skewed(FromMemory):
 
 
 class Jpegs(Dataset[tuple[torch.Tensor, int]]):
-    """`length` samples decoded with Pillow from the given files."""
+    """`length` samples decoded with Pillow from the given files, and resized to a square if `side` is given."""
 
-    def __init__(self, files: Sequence[Path], length: int) -> None:
+    def __init__(self, files: Sequence[Path], length: int, side: int | None = None) -> None:
         self.files = [str(path) for path in files]
-        self.length = length
+        self.length, self.side = length, side
 
     def __len__(self) -> int:
         return self.length
@@ -90,8 +90,11 @@ class Jpegs(Dataset[tuple[torch.Tensor, int]]):
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         from PIL import Image
 
-        with Image.open(self.files[index % len(self.files)]) as image:
-            return torch.from_numpy(np.array(image.convert("RGB"))), index
+        with Image.open(self.files[index % len(self.files)]) as opened:
+            image = opened.convert("RGB")
+        if self.side:
+            image = image.resize((self.side, self.side))
+        return torch.from_numpy(np.array(image)), index
 
 
 class OneArray(Dataset[int]):

@@ -148,7 +148,7 @@ def test_the_grace_learns_how_long_a_batch_takes_and_one_slow_batch_does_not_tea
     for batch in range(100):
         now += 0.010 if batch != 90 else 10.0
         play(m, BatchReady(A, batch, 8), Wanted(), Drawn(1), now=now)
-    assert m.pace.grace == pytest.approx(0.030, rel=0.2)
+    assert m.pace.grace == pytest.approx(0.015, rel=0.2)
 
 
 def test_unordered_needs_no_running_ahead():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 LEARNING = 16  # batches before the measure is trusted
 GRACE_WHILE_LEARNING = 0.050
-LEAST_GRACE = 0.002
-SLOW = 3.0  # times the typical
+LEAST_GRACE = 0.001
+SLOW = 3.0  # times the typical: no batch counts for more than that
+OVERDUE = 1.5  # times the typical: when the others stop waiting; by then they have finished what they held
 FLOOR = 0.001  # an observation may always count this much, so that a typical of 0 can grow
 WEIGHT = 0.1
 
@@ -33,5 +34,5 @@ class Pace:
             self.typical += (duration - self.typical) / self.observed
             return
         self.typical += (duration - self.typical) * WEIGHT
-        grace = SLOW * self.typical
+        grace = OVERDUE * self.typical
         self.grace = grace if grace > LEAST_GRACE else LEAST_GRACE

@@ -59,7 +59,7 @@ class Rules(ABC):
 
     def turn_is_late(self) -> bool:
         """Whether the crew may run ahead: order holds it up, and the grace is over (at the least it can be)."""
-        grace = 0.050 if self.world.completed < 16 else 0.002
+        grace = 0.050 if self.world.completed < 16 else 0.001
         holder = self.holder()
         if holder is None:
             return False
