@@ -46,7 +46,10 @@ class Roster:
     def tell(self, who: Worker, message: Message) -> None:
         berth = self._berths[who]
         berth.tell(message)
-        self._watch_backlog(who, berth)
+        backlog = berth.channel.backlog()
+        if backlog >= 0:
+            self._by_fd[backlog] = who
+            self._waiter.watch(backlog, WRITE)
 
     def tell_all(self, message: Message) -> None:
         for who in self._berths:
@@ -73,7 +76,8 @@ class Roster:
             yield from ((who, message) for message in self._read(berth))
         else:
             berth.channel.flush()
-            self._watch_backlog(who, berth)
+            if berth.channel.backlog() < 0:
+                self._forget(fd)
 
     def close(self) -> None:
         """End everybody: a word, a moment, then SIGKILL. Nothing is left when this returns."""
@@ -109,16 +113,6 @@ class Roster:
             # It closed its end, so it is about to go; the sentinel will tell. Until then there is nothing to read.
             self._forget(berth.channel.fileno())
             return []
-
-    def _watch_backlog(self, who: Worker, berth: Berth) -> None:
-        fd = berth.channel.backlog()
-        if fd >= 0:
-            self._by_fd[fd] = who
-            self._waiter.watch(fd, WRITE)
-        elif len(self._by_fd) > 2 * len(self._berths):
-            for spare in [f for f, w in self._by_fd.items() if w == who]:
-                if spare not in (berth.channel.fileno(), berth.process.sentinel):
-                    self._forget(spare)
 
     def _remove(self, who: Worker, berth: Berth) -> None:
         for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
