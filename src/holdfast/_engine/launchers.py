@@ -18,8 +18,6 @@ from holdfast._worker.job import Job, Post
 from holdfast.errors import CannotShip
 
 from .berth import Berth, introduce, named_berth, pipe_berth
-from .forking import Forked, fall_back
-from .threads import Threads
 
 Posts = Callable[[int], Post]
 
@@ -134,17 +132,30 @@ def _who_is_to_blame(job: Job, error: Exception, attempt: Callable[[object], Non
 def launcher(start: str, job: Job, posts: Posts, *, may_fork: bool = False) -> Launcher:
     """The launcher of that name; ``may_fork``: a job that cannot be shipped may be taken along by a fork instead."""
     try:
-        return _KINDS[start](job, posts)
+        return _launcher(start, job, posts)
     except CannotShip as refusal:
         if not may_fork:
             raise
+        from .forking import fall_back
+
         return fall_back(refusal, job, posts)
 
 
-_KINDS: dict[str, Callable[[Job, Posts], Launcher]] = {
-    "zygote": FromZygote,
-    "spawn": Spawned,
-    "standby": Standby,
-    "fork": Forked,
-    "thread": Threads,
-}
+def _launcher(start: str, job: Job, posts: Posts) -> Launcher:
+    match start:
+        case "zygote":
+            return FromZygote(job, posts)
+        case "spawn":
+            return Spawned(job, posts)
+        case "standby":
+            return Standby(job, posts)
+        case "fork":
+            from .forking import Forked
+
+            return Forked(job, posts)
+        case "thread":
+            from .threads import Threads
+
+            return Threads(job, posts)
+        case _:
+            raise AssertionError(f"no launcher is called {start!r}")

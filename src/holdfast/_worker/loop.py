@@ -1,78 +1,55 @@
-"""The worker's loop: one message in, one answer out."""
+"""What every worker does, in a process or in a thread: one message in, one answer out."""
 
 from __future__ import annotations
 
-import random
-from collections import deque
-from collections.abc import Iterable
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
 
-import numpy
 import torch
-from torch.utils.data import IterDataPipe, default_collate
-from torch.utils.data._utils import worker as torch_worker
+from torch.utils.data import IterDataPipe
 from torch.utils.data.graph_settings import apply_random_seed
 
-from holdfast._system.limits import memory_room
-from holdfast._system.segments import Segment
-from holdfast._transport.arena import Arena, ArenaFull, Writer
-from holdfast._transport.channel import Channel
-from holdfast._transport.codec import Encoder
-from holdfast._transport.culprit import find_culprit
-from holdfast._transport.faults import pack_error
 from holdfast._transport.logbook import Logbook, Phase
-from holdfast._transport.messages import (
-    Begin,
-    Close,
-    Extended,
-    InitFailed,
-    Load,
-    Loaded,
-    Message,
-    Raised,
-    Ready,
-    StreamOver,
-    pack,
-    unpack,
-)
-from holdfast.errors import CannotSend, SharedMemoryFull
+from holdfast._transport.messages import Begin, Close, Load, Message, Raised, Ready, StreamOver
 
-from .collate import collate_into
 from .fetch import EndOfStream, Fetch, fetcher
 from .job import Job, Post
-from .seeds import Seeder
 
 
-class Worker:
-    """Loads batches until it is told to close. Owns its end of the channel, its arena and the job's objects."""
+class Seeds(Protocol):
+    """Sets random state for a batch."""
 
-    def __init__(
-        self, job: Job, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
-    ) -> None:
-        self._job, self._post, self._channel, self._logbook = job, post, channel, logbook
-        self._arena = Arena(segment, post.arena_limit, memory_room, self._announce)
-        self._encoder = Encoder(Writer(self._arena))
-        self._collate = collate_into(self._encoder.tensor, job.collate_types)
-        if job.collate_fn is not default_collate:
-            self._collate = job.collate_fn
-        self._seeder = Seeder(torch.initial_seed())
-        self._inbox: deque[Message] = deque(map(unpack, heard))
+    def seed(self, seed: int, batch: int) -> None: ...
+
+
+class Loop(ABC):
+    """Loads batches until it is told to close. The subclass knows how messages travel and how a batch is made."""
+
+    def __init__(self, job: Job, post: Post, logbook: Logbook, seeds: Seeds) -> None:
+        self._job, self._post, self._logbook, self._seeds = job, post, logbook, seeds
         self._epoch = Begin(0, 0, 0, None, 0)
         self._fetch: Fetch | BaseException | None = None
 
-    def initialise(self) -> None:
-        """As torch does it: seed, worker info, worker_init_fn."""
-        job, post = self._job, self._post
-        seed = post.seed + post.seat
-        random.seed(seed)
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for accelerators: 3 ms in a new process
-        numpy.random.seed(torch_worker._generate_state(post.seed, post.seat))
-        torch_worker._worker_info = torch_worker.WorkerInfo(
-            id=post.seat, num_workers=post.seats, seed=seed, dataset=job.dataset
-        )
-        if job.worker_init_fn is not None:
-            job.worker_init_fn(post.seat)
-        self._seeder = Seeder(seed)
+    @abstractmethod
+    def _next_message(self) -> Message:
+        """Wait for the trainer; ``EOFError`` when it is gone."""
+
+    @abstractmethod
+    def _say(self, message: Message) -> None: ...
+
+    @abstractmethod
+    def _handed_over(self, batch: int, samples: Any) -> Message:
+        """The samples collated, and the batch in the form in which it travels."""
+
+    @abstractmethod
+    def _told(self, error: Exception) -> Any:
+        """The exception in the form in which it travels."""
+
+    def _give_back(self, blocks: tuple[int, ...]) -> None:  # noqa: B027  # a thread has none
+        """These blocks of memory are free again."""
+
+    def _abandon(self) -> None:  # noqa: B027  # a thread has nothing
+        """The batch failed: let go of what was prepared for it."""
 
     def run(self) -> None:
         """Until the trainer says close, or is gone."""
@@ -93,17 +70,6 @@ class Worker:
                 case _:
                     raise AssertionError(f"the trainer does not send {message}")
 
-    def _next_message(self) -> Message:
-        while not self._inbox:
-            self._inbox.extend(map(unpack, self._channel.receive()))
-        return self._inbox.popleft()
-
-    def _say(self, message: Message) -> None:
-        self._channel.send(pack(message))
-
-    def _announce(self, base: int, size: int) -> None:
-        self._say(Extended(base, size))
-
     # -- an epoch ------------------------------------------------------------------------------
 
     def _begin(self, epoch: Begin) -> None:
@@ -113,7 +79,7 @@ class Worker:
             generator.manual_seed(epoch.shared_seed)
             apply_random_seed(self._job.dataset, generator)
         try:
-            self._seeder.seed(epoch.seed, self._post.seat)
+            self._seeds.seed(epoch.seed, self._post.seat)
             self._fetch = fetcher(self._job, self._logbook)
         except Exception as error:
             self._fetch = error  # told with the first batch that asks for it
@@ -124,42 +90,35 @@ class Worker:
         for number in range(skip):
             batch = number * self._post.seats + self._post.seat
             self._logbook.note(Phase.REPLAYING, self._epoch.first + batch)
-            self._seeder.seed(self._epoch.seed, batch)
+            self._seeds.seed(self._epoch.seed, batch)
             self._fetched(places)
 
     # -- a batch -------------------------------------------------------------------------------
 
     def _load(self, load: Load) -> None:
-        for block in load.freed:
-            self._arena.give_back(block)
+        self._give_back(load.freed)
         batch = load.batch
         if batch < self._epoch.first:
             return  # of an epoch that is over
         try:
             if self._epoch.skip:
                 self._replay(load.index)
-            answer = self._make(batch, load.index)
+            self._say(self._make(batch, load.index))
         except EndOfStream:
-            answer = StreamOver(batch)
+            self._say(StreamOver(batch))
         except Exception as error:
-            self._encoder.abandon()
+            self._abandon()
             entry = self._logbook.read()
-            answer = Raised(batch, entry.sample if entry.phase is Phase.FETCHING else -1, pack_error(error))
-        self._say(answer)
+            # In no variable of ours: this frame is part of the error's traceback.
+            self._say(Raised(batch, entry.sample if entry.phase is Phase.FETCHING else -1, self._told(error)))
         self._logbook.note_done()
 
     def _make(self, batch: int, index: Any) -> Message:
         self._logbook.note(Phase.FETCHING, batch)
-        self._seeder.seed(self._epoch.seed, batch - self._epoch.first)
-        try:
-            samples = self._fetched(index)
-            self._logbook.note(Phase.COLLATING, batch)
-            value = self._collate(samples)
-            del samples
-            self._logbook.note(Phase.SENDING, batch)
-            return Loaded(batch, *self._encode(value))
-        except ArenaFull as full:
-            raise SharedMemoryFull(full.wanted, full.held, full.limit, full.reason) from None
+        self._seeds.seed(self._epoch.seed, batch - self._epoch.first)
+        samples = self._fetched(index)
+        self._logbook.note(Phase.COLLATING, batch)
+        return self._handed_over(batch, samples)
 
     def _fetched(self, index: Any) -> Any:
         fetch = self._fetch
@@ -169,19 +128,3 @@ class Worker:
         if fetch is None:
             raise EndOfStream
         return fetch(index)
-
-    def _encode(self, value: object) -> Any:
-        try:
-            return self._encoder.encode(value)
-        except ArenaFull:
-            raise
-        except Exception as error:
-            culprit = find_culprit(value, "batch")
-            if culprit is None or "requires_grad" in str(error):
-                raise
-            raise CannotSend(*culprit) from error
-
-
-def report_failure(channel: Channel, error: BaseException) -> None:
-    """The worker could not get ready."""
-    channel.send(pack(InitFailed(pack_error(error))))

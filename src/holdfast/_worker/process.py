@@ -17,8 +17,8 @@ from holdfast._transport.logbook import SIZE, STACK, Logbook
 from holdfast._transport.shipment import Manifest, unload
 
 from .job import Job, Post
-from .loop import Worker, report_failure
 from .surroundings import take_over
+from .worker import Worker, report_failure
 
 
 def work(fds: list[int]) -> None:

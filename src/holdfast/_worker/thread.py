@@ -14,14 +14,13 @@ import numpy
 import torch
 from torch.utils.data._utils import worker as torch_worker
 
-from holdfast._transport.logbook import Logbook, Phase
-from holdfast._transport.messages import Begin, Handed, InitFailed, Load, Message, Raised, StreamOver
+from holdfast._transport.logbook import Logbook
+from holdfast._transport.messages import Handed, InitFailed, Message
 
-from .fetch import EndOfStream
 from .info import of_thread
 from .job import Job, Post
-from .loop import Worker
-from .seeds import Seeder, mix
+from .loop import Loop
+from .seeds import mix
 
 
 class Line(Protocol):
@@ -40,7 +39,7 @@ class _OwnRNG(NamedTuple):
     numpy_generator: numpy.random.Generator
 
 
-class OwnGenerators(Seeder):
+class OwnGenerators:
     """One thread's generators, set for each batch."""
 
     def __init__(self) -> None:
@@ -56,15 +55,12 @@ class OwnGenerators(Seeder):
         self._numpy.bit_generator.state = numpy.random.PCG64(value).state
 
 
-class ThreadWorker(Worker):
-    """Loads batches until it is told to close. Owns its generators; the job's objects are the trainer's own."""
+class ThreadWorker(Loop):
+    """Owns its generators; the job's objects are the trainer's own."""
 
     def __init__(self, job: Job, post: Post, line: Line, logbook: Logbook) -> None:
-        # Not the base's: this worker has no arena, no encoder and no bytes to send.
-        self._job, self._post, self._line, self._logbook = job, post, line, logbook
-        self._generators = self._seeder = OwnGenerators()
-        self._epoch = Begin(0, 0, 0, None, 0)
-        self._fetch = None
+        self._line, self._generators = line, OwnGenerators()
+        super().__init__(job, post, logbook, self._generators)
 
     def initialise(self) -> None:
         job, post, generators = self._job, self._post, self._generators
@@ -87,27 +83,10 @@ class ThreadWorker(Worker):
     def _next_message(self) -> Message:
         return self._line.next_message()
 
-    def _load(self, load: Load) -> None:
-        batch = load.batch
-        if batch < self._epoch.first:
-            return  # of an epoch that is over
-        try:
-            if self._epoch.skip:
-                self._replay(load.index)
-            self._say(self._make(batch, load.index))
-        except EndOfStream:
-            self._say(StreamOver(batch))
-        except Exception as error:
-            entry = self._logbook.read()
-            # In no variable of ours: this frame is part of the error's traceback.
-            self._say(Raised(batch, entry.sample if entry.phase is Phase.FETCHING else -1, error))
-        self._logbook.note_done()
+    def _told(self, error: Exception) -> Exception:
+        return error
 
-    def _make(self, batch: int, index: Any) -> Message:
-        self._logbook.note(Phase.FETCHING, batch)
-        self._seeder.seed(self._epoch.seed, batch - self._epoch.first)
-        samples = self._fetched(index)
-        self._logbook.note(Phase.COLLATING, batch)
+    def _handed_over(self, batch: int, samples: Any) -> Message:
         return Handed(batch, self._job.collate_fn(samples))
 
 

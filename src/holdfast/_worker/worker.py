@@ -1,0 +1,104 @@
+"""A worker as a process: its loop, with batches through the arena."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy
+import torch
+from torch.utils.data import default_collate
+from torch.utils.data._utils import worker as torch_worker
+
+from holdfast._system.limits import memory_room
+from holdfast._system.segments import Segment
+from holdfast._transport.arena import Arena, ArenaFull, Writer
+from holdfast._transport.channel import Channel
+from holdfast._transport.codec import Encoded, Encoder
+from holdfast._transport.culprit import find_culprit
+from holdfast._transport.faults import pack_error
+from holdfast._transport.logbook import Logbook, Phase
+from holdfast._transport.messages import Extended, InitFailed, Loaded, Message, pack, unpack
+from holdfast.errors import CannotSend, SharedMemoryFull
+
+from .collate import collate_into
+from .job import Job, Post
+from .loop import Loop
+from .seeds import Seeder
+
+
+class Worker(Loop):
+    """Owns its end of the channel, its arena and its copy of the job's objects."""
+
+    def __init__(
+        self, job: Job, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
+    ) -> None:
+        super().__init__(job, post, logbook, Seeder(torch.initial_seed()))
+        self._channel = channel
+        self._arena = Arena(segment, post.arena_limit, memory_room, self._announce)
+        self._encoder = Encoder(Writer(self._arena))
+        self._collate = collate_into(self._encoder.tensor, job.collate_types)
+        if job.collate_fn is not default_collate:
+            self._collate = job.collate_fn
+        self._inbox: deque[Message] = deque(map(unpack, heard))
+
+    def initialise(self) -> None:
+        """As torch does it: seed, worker info, worker_init_fn."""
+        job, post = self._job, self._post
+        seed = post.seed + post.seat
+        random.seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for accelerators: 3 ms in a new process
+        numpy.random.seed(torch_worker._generate_state(post.seed, post.seat))
+        torch_worker._worker_info = torch_worker.WorkerInfo(
+            id=post.seat, num_workers=post.seats, seed=seed, dataset=job.dataset
+        )
+        if job.worker_init_fn is not None:
+            job.worker_init_fn(post.seat)
+        self._seeds = Seeder(seed)
+
+    def _next_message(self) -> Message:
+        while not self._inbox:
+            self._inbox.extend(map(unpack, self._channel.receive()))
+        return self._inbox.popleft()
+
+    def _say(self, message: Message) -> None:
+        self._channel.send(pack(message))
+
+    def _announce(self, base: int, size: int) -> None:
+        self._say(Extended(base, size))
+
+    def _give_back(self, blocks: tuple[int, ...]) -> None:
+        for block in blocks:
+            self._arena.give_back(block)
+
+    def _abandon(self) -> None:
+        self._encoder.abandon()
+
+    def _told(self, error: Exception) -> bytes:
+        return pack_error(error)
+
+    def _handed_over(self, batch: int, samples: Any) -> Message:
+        try:
+            value = self._collate(samples)
+            self._logbook.note(Phase.SENDING, batch)
+            return Loaded(batch, *self._encode(value))
+        except ArenaFull as full:
+            raise SharedMemoryFull(full.wanted, full.held, full.limit, full.reason) from None
+
+    def _encode(self, value: object) -> Encoded:
+        try:
+            return self._encoder.encode(value)
+        except ArenaFull:
+            raise
+        except Exception as error:
+            culprit = find_culprit(value, "batch")
+            if culprit is None or "requires_grad" in str(error):
+                raise
+            raise CannotSend(*culprit) from error
+
+
+def report_failure(channel: Channel, error: BaseException) -> None:
+    """The worker could not get ready."""
+    channel.send(pack(InitFailed(pack_error(error))))
