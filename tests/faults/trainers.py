@@ -62,6 +62,7 @@ def run(
         text=True,
         env={**os.environ, **env},
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
     status: int | None
     try:
@@ -103,6 +104,11 @@ class Trainer:
         return Ran(self.process.returncode, "\n".join([*self.said, out]), err, time.monotonic() - began)
 
 
+def hear_interrupts() -> None:
+    """A shell that runs the tests in the background has them ignore Ctrl-C, and programs inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def started(*command: str | Path, **env: str) -> Iterator[Trainer]:
     process = subprocess.Popen(
@@ -113,6 +119,7 @@ def started(*command: str | Path, **env: str) -> Iterator[Trainer]:
         text=True,
         env={**os.environ, **env},
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
     try:
         yield Trainer(process)
