@@ -23,6 +23,7 @@ from holdfast._worker.collate import types_added_by_user
 from holdfast._worker.fetch import EndOfStream, Unnoted, fetcher
 from holdfast._worker.job import Job, Post
 from holdfast._worker.seeds import Fenced
+from holdfast._worker.settings import gather
 
 if TYPE_CHECKING:
     from .loader import DataLoader
@@ -58,6 +59,7 @@ class _Iterator(_BaseDataLoaderIter):
             auto_collation=self._auto_collation,
             drop_last=self._drop_last,
             seats=self._num_workers,
+            settings=gather(),
             collate_types=types_added_by_user(),
         )
 

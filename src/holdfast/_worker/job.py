@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .settings import Settings
+
 
 @dataclass(slots=True)
 class Job:
@@ -18,6 +20,7 @@ class Job:
     auto_collation: bool
     drop_last: bool
     seats: int
+    settings: Settings
     collate_types: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # what the user added to torch's map
 
 

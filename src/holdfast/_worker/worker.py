@@ -27,6 +27,7 @@ from .collate import collate_into
 from .job import Job, Post
 from .loop import Loop
 from .seeds import Seeder
+from .settings import take_over
 
 
 class Worker(Loop):
@@ -47,6 +48,7 @@ class Worker(Loop):
     def initialise(self) -> None:
         """As torch does it: seed, worker info, worker_init_fn."""
         job, post = self._job, self._post
+        take_over(job.settings)
         seed = post.seed + post.seat
         random.seed(seed)
         torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for accelerators: 3 ms in a new process
