@@ -47,10 +47,13 @@ def gather() -> Settings:
 
 
 def take_over(settings: Settings) -> None:
-    torch.set_default_dtype(settings.dtype)
-    torch.set_grad_enabled(settings.gradients)
-    torch.use_deterministic_algorithms(settings.deterministic, warn_only=settings.deterministic_warns_only)
-    numpy.seterr(**settings.numpy_errors)
-    warnings.filters[:] = settings.warning_filters  # type: ignore[index]
-    for (module, name), value in settings.attributes.items():
+    """In a worker. Deterministic algorithms only if that is news: the call imports torch's compiler, which takes 1 s."""
+    theirs, ours = settings, gather()
+    torch.set_default_dtype(theirs.dtype)
+    torch.set_grad_enabled(theirs.gradients)
+    if (theirs.deterministic, theirs.deterministic_warns_only) != (ours.deterministic, ours.deterministic_warns_only):
+        torch.use_deterministic_algorithms(theirs.deterministic, warn_only=theirs.deterministic_warns_only)
+    numpy.seterr(**theirs.numpy_errors)
+    warnings.filters[:] = theirs.warning_filters  # type: ignore[index]
+    for (module, name), value in theirs.attributes.items():
         setattr(importlib.import_module(module), name, value)
