@@ -18,11 +18,14 @@ from holdfast._transport.codec import INLINE
 NewTensor = Callable[[tuple[int, ...], torch.dtype, int, int], torch.Tensor]
 
 _STOCK: dict[Any, Callable[..., Any]] = dict(default_collate_fn_map)
+_OURS: list[
+    Callable[..., Any]
+] = []  # what this process, as a worker, has put there; a loader inside it ships none of it
 
 
 def types_added_by_user() -> dict[Any, Callable[..., Any]]:
     """What the program put into torch's map since holdfast was imported; workers get it with their job."""
-    return {kind: fn for kind, fn in default_collate_fn_map.items() if _STOCK.get(kind) is not fn}
+    return {kind: fn for kind, fn in default_collate_fn_map.items() if fn is not _STOCK.get(kind) and fn not in _OURS}
 
 
 def collate_into(new_tensor: NewTensor, added: dict[Any, Callable[..., Any]]) -> Callable[[Any], Any]:
@@ -31,6 +34,7 @@ def collate_into(new_tensor: NewTensor, added: dict[Any, Callable[..., Any]]) ->
     default_collate_fn_map.update(added)
     if torch.Tensor not in added:
         default_collate_fn_map[torch.Tensor] = stack
+        _OURS.append(stack)
     return default_collate if added else _quick(stack)
 
 

@@ -47,7 +47,7 @@ def gather() -> Settings:
 
 
 def take_over(settings: Settings) -> None:
-    """In a worker. Deterministic algorithms only if that is news: the call imports torch's compiler, which takes 1 s."""
+    """In a worker. Deterministic algorithms only if that is news: the call imports a compiler, which takes 1 s."""
     theirs, ours = settings, gather()
     torch.set_default_dtype(theirs.dtype)
     torch.set_grad_enabled(theirs.gradients)
