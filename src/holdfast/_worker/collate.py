@@ -18,7 +18,7 @@ from holdfast._transport.codec import INLINE
 NewTensor = Callable[[tuple[int, ...], torch.dtype, int, int], torch.Tensor]
 
 _STOCK: dict[Any, Callable[..., Any]] = dict(default_collate_fn_map)
-_OURS: list[
+_OURS: list[Callable[..., Any]] = []  # put there by this process as a worker; a loader inside it ships none of them
     Callable[..., Any]
 ] = []  # what this process, as a worker, has put there; a loader inside it ships none of it
 
