@@ -19,8 +19,6 @@ NewTensor = Callable[[tuple[int, ...], torch.dtype, int, int], torch.Tensor]
 
 _STOCK: dict[Any, Callable[..., Any]] = dict(default_collate_fn_map)
 _OURS: list[Callable[..., Any]] = []  # put there by this process as a worker; a loader inside it ships none of them
-    Callable[..., Any]
-] = []  # what this process, as a worker, has put there; a loader inside it ships none of it
 
 
 def types_added_by_user() -> dict[Any, Callable[..., Any]]:
