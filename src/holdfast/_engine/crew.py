@@ -78,7 +78,7 @@ class Crew:
         self._deaths: dict[int, tuple[int, int, Verdict]] = {}
         self._last_death = (0, 0, Verdict(None))
         self._draw: Callable[[], Any] = iter(()).__next__
-        self._epoch = Begin(0, 0, 0, None, 0)
+        self._epoch = Begin(0, 0, None, 0)
         self._outcome: Result | None = None
         self._sampler_error: BaseException | None = None
         self._owner = os.getpid()
@@ -101,7 +101,7 @@ class Crew:
             self._drawn = self._machine.first
             self._indices.clear()
             self._deaths.clear()
-            self._epoch = Begin(0, self._machine.first, seed, shared_seed, 0)
+            self._epoch = Begin(self._machine.first, seed, shared_seed, 0)
             self._roster.tell_all(self._epoch)
             self._carry_out(commands)
         except BaseException:

@@ -17,7 +17,6 @@ from .codec import Layout
 class Begin(NamedTuple):
     """Trainer: a new epoch. Forget work of the old one; an iterable worker replays ``skip`` batches of its stream."""
 
-    epoch: int
     first: int
     seed: int
     shared_seed: int | None

@@ -27,7 +27,7 @@ class Loop(ABC):
 
     def __init__(self, job: Job, post: Post, logbook: Logbook, seeds: Seeds) -> None:
         self._job, self._post, self._logbook, self._seeds = job, post, logbook, seeds
-        self._epoch = Begin(0, 0, 0, None, 0)
+        self._epoch = Begin(0, 0, None, 0)
         self._fetch: Fetch | BaseException | None = None
 
     @abstractmethod

@@ -7,12 +7,13 @@ import pickle
 import sys
 import threading
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Client
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from holdfast._system import child
 from holdfast._system.segments import NamedSegment
+from holdfast._transport.channel import ConnectionChannel
 
 
 class Names(NamedTuple):
@@ -23,12 +24,10 @@ class Names(NamedTuple):
     shipment: str
 
 
-class AttentiveChannel:
+class AttentiveChannel(ConnectionChannel):
     """The worker's end. A thread of it reads all the time, for three reasons: the trainer's messages never have to wait
     for a sample to be loaded; modules can be imported before the trainer answers the call; and the end of the trainer
     is the end of this process at once, also while it is busy, on systems that have nothing better."""
-
-    _connection: Connection
 
     def __init__(self, address: Any, key: bytes, trainer: int) -> None:
         self._arrived: SimpleQueue[bytes] = SimpleQueue()
@@ -45,28 +44,11 @@ class AttentiveChannel:
         finally:
             os._exit(1)
 
-    def fileno(self) -> int:
-        return self._connection.fileno()
-
-    def send(self, message: bytes) -> None:
-        try:
-            self._connection.send_bytes(message)
-        except OSError:
-            pass  # the trainer is gone; the other thread ends this process
-
     def receive(self) -> list[bytes]:
         messages = [self._arrived.get()]
         while not self._arrived.empty():
             messages.append(self._arrived.get())
         return messages
-
-    def backlog(self) -> int:
-        return -1
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 def main() -> None:
