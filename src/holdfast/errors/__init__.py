@@ -1,0 +1,77 @@
+"""Everything holdfast raises, as a tree.
+
+* HoldfastError (a RuntimeError, as torch's loader raises)
+  - CannotShip          HF101  the data set or a function could not be handed to the workers
+  - WorkerDied          HF201  a sample (or batch) ended its worker, each time it was tried
+  - RestartsSpent       HF202  workers died more often than is allowed
+  - LoaderTimeout       HF203  no batch within ``timeout``
+  - RemoteError         HF204  an exception of a worker that cannot exist in the trainer
+  - WorkerStalled       HF205  no progress within ``stall_timeout``
+  - TooManyFaults       HF206  more samples failed than the policy allows
+  - AllSamplesBad       HF207  a batch of which nothing is left
+  - StreamLost          HF208  an iterable data set that cannot be passed beyond an item
+  - Unaccounted         HF209  an epoch that does not add up
+  - SharedMemoryFull    HF301  no room to pass a batch on
+  - CannotSend          HF302  a batch that cannot be pickled
+  - NoneSample          HF303  a sample that is None (a TypeError too, as torch's)
+  - UnequalSamples      HF304  samples that cannot be stacked
+  - StopInItem          HF305  StopIteration out of a map-style data set
+  - EmptyDataset        HF401  nothing to load (a ValueError too, as torch's)
+  - NotThere            HF402  storage that did not come (a FileNotFoundError too)
+* HoldfastWarning (a UserWarning)
+  - UnshardedStream     HF403  every worker yields the same items
+  - RepeatedRandom      HF404  a random generator object that repeats itself in every worker
+  - SharedHandle        HF405  an open handle in the data set
+  - IteratorPerStep     HF406  a new iterator for every step
+  - SampleFailed        HF407  something was skipped, replaced, tried again or restarted
+
+A raise site passes facts; the class writes the sentence. Facts are attributes, so a program can read them too. Codes
+never change their meaning; ``holdfast explain HF201`` prints the page of one.
+"""
+
+from __future__ import annotations
+
+from .base import HoldfastError, HoldfastWarning
+from .data import (
+    EmptyDataset,
+    IteratorPerStep,
+    NotThere,
+    RepeatedRandom,
+    SampleFailed,
+    SharedHandle,
+    UnshardedStream,
+)
+from .memory import CannotSend, SharedMemoryFull
+from .policy import AllSamplesBad, StreamLost, TooManyFaults, Unaccounted
+from .samples import NoneSample, StopInItem, UnequalSamples
+from .starting import CannotShip
+from .verdict import Verdict
+from .workers import LoaderTimeout, RemoteError, RestartsSpent, WorkerDied, WorkerStalled
+
+__all__ = [
+    "AllSamplesBad",
+    "CannotSend",
+    "CannotShip",
+    "EmptyDataset",
+    "HoldfastError",
+    "HoldfastWarning",
+    "IteratorPerStep",
+    "LoaderTimeout",
+    "NoneSample",
+    "NotThere",
+    "RemoteError",
+    "RepeatedRandom",
+    "RestartsSpent",
+    "SampleFailed",
+    "SharedHandle",
+    "SharedMemoryFull",
+    "StopInItem",
+    "StreamLost",
+    "TooManyFaults",
+    "Unaccounted",
+    "UnequalSamples",
+    "UnshardedStream",
+    "Verdict",
+    "WorkerDied",
+    "WorkerStalled",
+]
