@@ -11,36 +11,104 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = [
+    "AllSamplesBad",
     "CannotSend",
     "CannotShip",
+    "Counter",
     "DataLoader",
+    "EmptyDataset",
+    "Fault",
     "HoldfastError",
+    "HoldfastWarning",
+    "IteratorPerStep",
+    "Ledger",
     "LoaderTimeout",
+    "NoneSample",
+    "NotThere",
+    "Policy",
+    "Quarantine",
+    "Raise",
     "RemoteError",
+    "RepeatedRandom",
+    "Replace",
     "RestartsSpent",
+    "Retry",
+    "SharedHandle",
     "SharedMemoryFull",
+    "Skip",
+    "StopInItem",
+    "StreamLost",
+    "TooManyFaults",
+    "Unaccounted",
+    "UnequalSamples",
+    "UnshardedStream",
     "Verdict",
+    "Wait",
     "WorkerDied",
+    "WorkerStalled",
     "get_worker_info",
+    "manifest",
+    "per_worker",
+    "wait_for",
     "warm",
 ]
 
-_HOMES = {"DataLoader": "loader", "warm": "warming", "get_worker_info": "_worker.info"}
+_HOMES = {
+    "Counter": "counter",
+    "DataLoader": "loader",
+    "Fault": "fault",
+    "Ledger": "ledger",
+    "Policy": "policies",
+    "Quarantine": "quarantine",
+    "Raise": "policies",
+    "Replace": "policies",
+    "Retry": "policies",
+    "Skip": "policies",
+    "Wait": "policies",
+    "get_worker_info": "_worker.info",
+    "manifest": "inventory",
+    "per_worker": "recipe",
+    "wait_for": "storage",
+    "warm": "warming",
+}
 
 if TYPE_CHECKING:
     from ._worker.info import get_worker_info
+    from .counter import Counter
     from .errors import (
+        AllSamplesBad,
         CannotSend,
         CannotShip,
+        EmptyDataset,
         HoldfastError,
+        HoldfastWarning,
+        IteratorPerStep,
         LoaderTimeout,
+        NoneSample,
+        NotThere,
         RemoteError,
+        RepeatedRandom,
         RestartsSpent,
+        SharedHandle,
         SharedMemoryFull,
+        StopInItem,
+        StreamLost,
+        TooManyFaults,
+        Unaccounted,
+        UnequalSamples,
+        UnshardedStream,
         Verdict,
         WorkerDied,
+        WorkerStalled,
     )
+    from .fault import Fault
+    from .inventory import manifest
+    from .ledger import Ledger
     from .loader import DataLoader
+    from .policies import Policy, Raise, Replace, Retry, Skip, Wait
+    from .quarantine import Quarantine
+    from .recipe import per_worker
+    from .storage import wait_for
     from .warming import warm
 
 

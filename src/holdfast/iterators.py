@@ -15,15 +15,23 @@ from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind, _sharding_worker_init_fn
 
 from holdfast._core.limits import Limits
+from holdfast._core.refill import Refill
 from holdfast._engine.crew import Crew
+from holdfast._engine.draws import Draws
+from holdfast._engine.judge import Judge
 from holdfast._engine.launchers import launcher
+from holdfast._engine.population import population
+from holdfast._engine.serial import Serial
+from holdfast._engine.watch import Watch
 from holdfast._system import starts
 from holdfast._system.interpreter import current_directory
 from holdfast._worker.collate import types_added_by_user
-from holdfast._worker.fetch import EndOfStream, Unnoted, fetcher
+from holdfast._worker.describe import describe
 from holdfast._worker.job import Job, Post
 from holdfast._worker.seeds import Fenced
 from holdfast._worker.settings import gather
+
+from .policies import policy
 
 if TYPE_CHECKING:
     from .loader import DataLoader
@@ -36,6 +44,10 @@ class _Iterator(_BaseDataLoaderIter):
         super().__init__(loader)
         self._seed = int(self._base_seed)  # of this epoch
         self._counts = self._dataset_kind == _DatasetKind.Iterable  # torch warns of iterables longer than their len
+        self._policy = policy(loader.on_error)
+        find = functools.partial(describe, loader.dataset)
+        self._judge = Judge(self._policy, loader.faults, find, auto_collation=self._auto_collation)
+        self._loader_tally, self._population = loader._tally, population(self._index_sampler)
 
     def __next__(self) -> Any:
         if self._counts or profiler._is_profiler_enabled:
@@ -60,8 +72,18 @@ class _Iterator(_BaseDataLoaderIter):
             drop_last=self._drop_last,
             seats=self._num_workers,
             settings=gather(),
+            tolerant=self._policy.tolerant,
             collate_types=types_added_by_user(),
         )
+
+    def _begin_epoch(self) -> Draws:
+        """The judge is told of the epoch; what it chooses from is known."""
+        # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
+        draws = Draws(self._sampler_iter.__next__)
+        refill = Refill(self._seed, self._population, draws.before, draws.after)
+        self._judge.begin(self._loader_tally.epochs, refill)
+        self._loader_tally.epochs += 1
+        return draws
 
     def _pinned(self, data: Any) -> Any:
         return pin_memory(data, self._pin_memory_device) if self._pin_memory else data
@@ -76,20 +98,20 @@ class SerialIterator(_Iterator):
             raise ValueError(f"timeout needs num_workers > 0, but got timeout={self._timeout} with num_workers=0")
         if isinstance(self._dataset, IterDataPipe | MapDataPipe):
             torch.utils.data.graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
-        self._random = Fenced()
+        self._random, self._work = Fenced(), Serial(self._job(loader), self._judge)
         with self._random.seed(self._seed, 0):
-            self._fetch = fetcher(self._job(loader), Unnoted())
+            self._work.begin()
+        self._draws = self._begin_epoch()
         self._batch = 0
 
     def _next_data(self) -> Any:
-        index = next(self._sampler_iter)
+        try:
+            index = self._draws.next()
+        except StopIteration:
+            self._judge.finish()
+            raise
         batch, self._batch = self._batch, self._batch + 1
-        with self._random.seed(self._seed, batch):
-            try:
-                data = self._collate_fn(self._fetch(index))
-            except EndOfStream:
-                raise StopIteration from None
-        return self._pinned(data)
+        return self._pinned(self._work.batch(batch, index, self._draws, self._random.seed(self._seed, batch)))
 
 
 class CrewIterator(_Iterator):
@@ -106,13 +128,15 @@ class CrewIterator(_Iterator):
             in_order=loader.in_order,
             bound=job.iterable,
             max_restarts=loader.max_restarts,
+            recycle_after=loader.recycle_after,
         )
         start = (
             starts.resolve(loader.start, loader.multiprocessing_context) if loader.workers == "process" else "thread"
         )
         may_fork = starts.may_fall_back(loader.start, loader.multiprocessing_context)
+        watch = Watch(loader.stall_timeout, loader.max_worker_memory)
         posts = _posts(loader, self._seed)
-        self._crew = Crew(limits, launcher(start, job, posts, may_fork=may_fork), loader._tally)
+        self._crew = Crew(limits, launcher(start, job, posts, may_fork=may_fork), self._judge, watch, loader._tally)
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
@@ -124,8 +148,7 @@ class CrewIterator(_Iterator):
             # torch leaves a persistent worker's random state running on; ours begins every epoch anew, so an epoch is
             # the same with persistent workers and without.
             self._seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
-        # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
-        self._crew.begin(self._seed, shared_seed, self._sampler_iter.__next__)
+        self._crew.begin(self._seed, shared_seed, self._begin_epoch())
 
     def _next_data(self) -> Any:
         assert self._crew is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -12,7 +13,10 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from holdfast._engine.tally import Tally
 from holdfast._system import starts
 
+from .fault import Fault
 from .iterators import CrewIterator, SerialIterator
+from .ledger import Ledger
+from .policies import Policy, policy
 from .warming import warm_early
 
 T_co = TypeVar("T_co", covariant=True)
@@ -35,6 +39,15 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         max_restarts: how many workers that died may be replaced. None: any number, as long as batches keep coming.
         max_shared_memory: bytes of shared memory that all workers together may use for batches. None: what the machine
             or container has.
+        on_error: what to do about a sample that fails: ``"raise"``, ``"skip"``, ``"replace"``, a policy such as
+            ``Retry(3, on=OSError) | Skip(limit=0.01)``, or a function of the fault. What was done is in ``faults``.
+        stall_timeout: seconds without progress of a sample after which its worker counts as stalled: reported, and
+            then treated as ``on_error`` says. None: reported after 60, and nothing more. 0: never.
+        recycle_after: batches after which a worker is replaced by a new one, against code that leaks. Workers of an
+            iterable data set are replaced between epochs only.
+        max_worker_memory: bytes of its own memory above which a worker is replaced, at the edge of a batch.
+        fault_log: a file that gets one line of JSON for each fault as it happens.
+        bundle: a folder that gets everything known when the run ends by a fault; or the variable HOLDFAST_BUNDLE.
     """
 
     def __init__(
@@ -61,6 +74,12 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         workers: str = "process",
         max_restarts: int | None = None,
         max_shared_memory: int | None = None,
+        on_error: Policy | str | Callable[[Fault], Any] = "raise",
+        stall_timeout: float | None = None,
+        recycle_after: int | None = None,
+        max_worker_memory: int | None = None,
+        fault_log: str | os.PathLike[str] | None = None,
+        bundle: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             dataset,
@@ -83,11 +102,21 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         )
         _check("workers", workers, workers in WORKERS, f"one of {WORKERS}")
         _check("max_restarts", max_restarts, max_restarts is None or max_restarts >= 0, "None or not negative")
-        positive = max_shared_memory is None or max_shared_memory > 0
-        _check("max_shared_memory", max_shared_memory, positive, "None or a number of bytes")
+        for name, value in {
+            "max_shared_memory": max_shared_memory,
+            "recycle_after": recycle_after,
+            "max_worker_memory": max_worker_memory,
+        }.items():
+            _check(name, value, value is None or value > 0, "None or a positive number")
+        _check("stall_timeout", stall_timeout, stall_timeout is None or stall_timeout >= 0, "None or not negative")
+        policy(on_error)  # says what is wrong with it
         self.start, self.workers = start, workers
         self.max_restarts, self.max_shared_memory = max_restarts, max_shared_memory
+        self.on_error, self.stall_timeout = on_error, stall_timeout
+        self.recycle_after, self.max_worker_memory = recycle_after, max_worker_memory
+        self.fault_log, self.bundle = fault_log, bundle
         self._tally = Tally()
+        self._faults = Ledger(file=fault_log)
         launcher = starts.resolve(start, self.multiprocessing_context)
         if num_workers and workers == "process":
             warm_early(launcher, num_workers)
@@ -96,6 +125,11 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
     def restarts(self) -> int:
         """Workers that died and were replaced, in all epochs so far."""
         return self._tally.restarts
+
+    @property
+    def faults(self) -> Ledger:
+        """All that went wrong, in all epochs so far, and what was done about it."""
+        return self._faults
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if not self.num_workers:

@@ -6,14 +6,18 @@ import math
 
 import pytest
 
-from holdfast._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Send, Start
+from holdfast._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Retire, Send, Start
 from holdfast._core.events import (
+    BatchFailed,
     BatchReady,
     Closed,
     Drawn,
     EpochBegan,
     Event,
+    Outgrown,
+    Pardoned,
     SamplerEnded,
+    Sentenced,
     StreamEnded,
     Ticked,
     Wanted,
@@ -183,13 +187,51 @@ def test_a_result_from_the_dead_is_discarded():
 def test_a_sample_that_kills_twice_is_poison_and_is_delivered_in_its_turn():
     m = a_crew(seats=1, prefetch=1, drawn=1)
     assert play(m, exits(A, 0, 3)) == [Start(Worker(0, 2), 0)]
-    assert play(m, WorkerReady(Worker(0, 2)), exits(Worker(0, 2), 0, 3), Wanted()) == [
-        Send(Worker(0, 2), 0),
-        Condemn(0, 3, 2),
-        Start(Worker(0, 3), 0),
-        Deliver(0),
-        Draw(1),
-    ]
+    assert play(m, WorkerReady(Worker(0, 2)), exits(Worker(0, 2), 0, 3)) == [Send(Worker(0, 2), 0), Condemn(0, 3, 2)]
+    assert play(m, Sentenced(0), Wanted()) == [Start(Worker(0, 3), 0), Deliver(0), Draw(1)]
+
+
+def test_a_batch_that_is_pardoned_is_loaded_again_when_its_time_has_come():
+    m = a_crew(seats=1, prefetch=1, drawn=1, attempts=1)
+    assert play(m, exits(A, 0, 3)) == [Condemn(0, 3, 1)]
+    assert m.waiting_on() == ["a decision on batch 0"]
+    assert play(m, Pardoned(0, again_at=5.0)) == [Start(Worker(0, 2), 0)]
+    assert play(m, SamplerEnded(), WorkerReady(Worker(0, 2)), now=1.0) == []
+    assert m.waiting_on() == ["batch 0 to be tried again in 4.0 s"]
+    assert m.next_deadline() == 5.0
+    assert play(m, Ticked(), now=5.0) == [Send(Worker(0, 2), 0)]
+
+
+def test_a_batch_that_failed_waits_while_the_others_go_on():
+    m = a_crew(seats=1, prefetch=1, drawn=1)
+    assert play(m, BatchFailed(A, 0, again_at=5.0), Wanted()) == []
+    said = play(m, Ticked(), now=1.0)
+    assert said == [Draw(1)], "the crew runs ahead of it"
+    assert play(m, Drawn(1), now=1.0) == [Send(A, 1)]
+    assert play(m, BatchReady(A, 1, 8), now=2.0) == [Draw(1)]
+    assert play(m, SamplerEnded(), Ticked(), now=5.0) == [Send(A, 0)]
+    assert play(m, BatchReady(A, 0, 8), now=5.0) == [Deliver(0)]
+
+
+def test_a_worker_that_hangs_needs_no_second_time():
+    m = a_crew(seats=1, prefetch=1, drawn=1, attempts=2)
+    assert play(m, WorkerExited(A, 0, 3, hung=True)) == [Condemn(0, 3, 1)]
+
+
+def test_a_worker_is_replaced_at_the_edge_of_a_batch():
+    m = a_crew(seats=1, prefetch=2, drawn=2, recycle_after=2)
+    assert play(m, Drawn(1)) == [], "it gets nothing more"
+    assert play(m, BatchReady(A, 0, 8)) == []
+    assert play(m, BatchReady(A, 1, 8)) == [Retire(A), Start(Worker(0, 2), 0)]
+    assert play(m, WorkerReady(Worker(0, 2))) == [Send(Worker(0, 2), 2)]
+    assert m.restarts == 0
+
+
+def test_a_worker_that_has_outgrown_its_memory_is_replaced_when_its_hands_are_empty():
+    m = a_crew(seats=2, prefetch=1, drawn=2)
+    assert play(m, Outgrown(A)) == []
+    assert play(m, BatchReady(A, 0, 8)) == [Retire(A), Start(Worker(0, 2), 0)]
+    assert play(m, exits(A)) == [], "its end is no death"
 
 
 def test_different_samples_of_a_batch_count_apart_until_there_are_too_many():
@@ -287,10 +329,16 @@ def test_a_stream_goes_on_in_its_own_seat_after_a_death():
     assert play(m, WorkerReady(Worker(0, 2))) == [Send(Worker(0, 2), 2)]
 
 
-def test_a_poisoned_batch_of_a_stream_is_passed_over():
+def test_a_stream_ends_with_a_batch_that_is_poison():
+    m = a_crew(seats=2, prefetch=1, drawn=2, bound=True, attempts=1)
+    assert play(m, exits(A, 0, 5)) == [Condemn(0, 5, 1)]
+    assert play(m, Sentenced(0), Wanted()) == [Deliver(0)], "and nobody is started to die of it again"
+
+
+def test_a_stream_that_is_pardoned_is_read_again():
     m = a_crew(seats=1, prefetch=2, drawn=2, bound=True, attempts=1)
-    assert play(m, exits(A, 0, 5)) == [Condemn(0, 5, 1), Start(Worker(0, 2), skip=1)]
-    assert play(m, WorkerReady(Worker(0, 2))) == [Send(Worker(0, 2), 1)]
+    assert play(m, exits(A, 0, 5), Pardoned(0, 0.0)) == [Condemn(0, 5, 1), Start(Worker(0, 2), skip=0)]
+    assert play(m, WorkerReady(Worker(0, 2))) == [Send(Worker(0, 2), 0), Send(Worker(0, 2), 1)]
 
 
 def test_a_worker_whose_stream_has_ended_may_go():

@@ -10,6 +10,8 @@ never take the draw that the next batch to give is waiting for.
 
 from __future__ import annotations
 
+from bisect import insort
+
 from .commands import Command, Send
 from .limits import Limits
 from .pace import Pace
@@ -87,6 +89,13 @@ class Bound(Schedule):
             self.shelf.drop(done)
         self._end(seat, batch)
         return waste
+
+    def pardon(self, batch: int, now: float, again_at: float) -> None:
+        insort(self.shelf.seat_of(batch).held, batch)  # when, is for the pause of its seat to say
+
+    def condemn(self, batch: int) -> list[int]:
+        self.shelf.put(batch, size=0)
+        return self.end_stream(self.shelf.seat_of(batch), batch + 1)  # nobody gets beyond it
 
     def exhausted(self) -> bool:
         return not self.streams and not self.shelf.undelivered

@@ -11,11 +11,12 @@ LONGEST_PAUSE = 5.0
 
 
 class Budget:
-    __slots__ = ("limits", "restarts", "row")
+    __slots__ = ("deaths", "limits", "restarts", "row")
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.restarts = 0
+        self.deaths = 0  # of workers that had something to do
         self.row = 0  # deaths in a row, of anyone, without a batch completed by anyone
 
     def looping(self) -> bool:

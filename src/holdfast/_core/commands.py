@@ -53,15 +53,22 @@ class Discard:
 
 @dataclass(slots=True)
 class Condemn:
-    """Poison: the result of this batch is the error that it killed its worker ``attempts`` times.
+    """Poison: this batch killed its worker ``attempts`` times. What to do about it is not for the machine to say.
 
-    From now on it counts as done and is delivered, or discarded, in its turn like any other. ``sample`` is the position
-    in the batch; None when it is not known, or when several samples of the batch did it together.
+    Answered, before anything else happens, by ``Pardoned`` or ``Sentenced``. ``sample`` is the position in
+    the batch; None when it is not known, or when several samples of the batch did it together.
     """
 
     batch: int
     sample: int | None
     attempts: int
+
+
+@dataclass(slots=True)
+class Retire:
+    """Let this worker end: it has done its part and nothing is on its hands. Its end is no death."""
+
+    who: Worker
 
 
 @dataclass(slots=True)
@@ -77,4 +84,4 @@ class End:
     """Raise ``StopIteration`` to the waiting user."""
 
 
-Command = Deliver | Draw | Send | Start | Discard | Condemn | Fail | End
+Command = Deliver | Draw | Send | Start | Discard | Condemn | Retire | Fail | End

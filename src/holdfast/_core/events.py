@@ -59,11 +59,52 @@ class StreamEnded:
 
 @dataclass(slots=True)
 class WorkerExited:
-    """The process is gone. What its logbook says it was on: a batch, and the position of the sample in that batch."""
+    """The process is gone. What its logbook says it was on: a batch, and the position of the sample in that batch.
+
+    ``hung``: we ended it because it did not come to an end with that; no second death is needed to know.
+    """
 
     who: Worker
     batch: int | None
     sample: int | None
+    hung: bool = False
+
+
+@dataclass(slots=True)
+class BatchFailed:
+    """Free mode: the batch could not be loaded as it was asked for, and is to be tried again, not before ``again_at``.
+
+    What to change about it, and whether to try at all, is decided elsewhere, by the user's policy.
+    """
+
+    who: Worker
+    batch: int
+    again_at: float
+
+
+@dataclass(slots=True)
+class Pardoned:
+    """In answer to ``Condemn``: the batch is to be tried again, not before ``again_at``."""
+
+    batch: int
+    again_at: float
+
+
+@dataclass(slots=True)
+class Sentenced:
+    """In answer to ``Condemn``: the error stands in place of the batch, and is delivered in its turn like any other.
+
+    Bound mode: nobody can load what lies behind it, so the stream ends there.
+    """
+
+    batch: int
+
+
+@dataclass(slots=True)
+class Outgrown:
+    """The process has taken more memory than it may: it is to be replaced when it has done what is on its hands."""
+
+    who: Worker
 
 
 @dataclass(slots=True)
@@ -82,5 +123,18 @@ class Closed:
 
 
 Event = (
-    Wanted | Drawn | BatchReady | Ticked | WorkerReady | WorkerExited | StreamEnded | SamplerEnded | EpochBegan | Closed
+    Wanted
+    | Drawn
+    | BatchReady
+    | Ticked
+    | BatchFailed
+    | WorkerReady
+    | WorkerExited
+    | Pardoned
+    | Sentenced
+    | Outgrown
+    | StreamEnded
+    | SamplerEnded
+    | EpochBegan
+    | Closed
 )

@@ -21,10 +21,13 @@ class Free(Schedule):
         super().__init__(limits, seats, pace, Shelf(limits.in_order, seats))
         self.drawn = 0  # number of the next batch to come from the sampler
         self.pending: list[int] = []  # drawn and with nobody, lowest first
+        self.paused: dict[int, tuple[float, float]] = {}  # failed: since when, and when to try again
 
     def begin(self) -> list[int]:
         self.first, self.sampler_ended = self.drawn, False
         self.pending.clear()
+        self.paused.clear()
+        self.again_at = NEVER
         for seat in self.seats:
             seat.held.clear()
         return self.shelf.clear(self.first)
@@ -41,14 +44,17 @@ class Free(Schedule):
             return normal
         if now < self.run_ahead_at():
             return 0
-        return min(self.window - shelf.unfinished, normal + self.limits.run_ahead)
+        return min(self.window - shelf.unfinished + len(self.paused), normal + self.limits.run_ahead)
 
     def run_ahead_at(self) -> float:
         shelf = self.shelf
         undelivered = shelf.undelivered
-        idle = undelivered - len(shelf.done) < self.window <= undelivered < self.window + self.limits.run_ahead
+        on_hands = undelivered - len(shelf.done) - len(self.paused)
+        idle = on_hands < self.window <= undelivered < self.window + self.limits.run_ahead
         if not idle or not self.may_run_ahead():
             return NEVER
+        if shelf.turn in self.paused:
+            return max(self.paused[shelf.turn][0], self.wanted_at) + self.pace.grace
         holder = self._holder(shelf.turn)
         return self.overdue_at(holder) if holder else NEVER
 
@@ -68,7 +74,7 @@ class Free(Schedule):
         return self.sampler_ended and not self.shelf.undelivered
 
     def wants(self, seat: Seat) -> bool:
-        return bool(self.pending) or not self.sampler_ended
+        return bool(self.pending) or bool(self.paused) or not self.sampler_ended
 
     def lose(self, seat: Seat) -> None:
         for batch in seat.held:
@@ -77,6 +83,28 @@ class Free(Schedule):
 
     def resume(self, seat: Seat, now: float, commands: list[Command]) -> None:
         pass  # pending batches are assigned after every event
+
+    def pause(self, batch: int, now: float, again_at: float) -> None:
+        """It failed, and nobody holds it any more."""
+        self.paused[batch] = now, again_at
+        self.again_at = min(self.again_at, again_at)
+
+    def wake(self, now: float) -> None:
+        for batch in [batch for batch, (_, again_at) in self.paused.items() if again_at <= now]:
+            del self.paused[batch]
+            insort(self.pending, batch)
+        self.again_at = min((again_at for _, again_at in self.paused.values()), default=NEVER)
+
+    def pauses(self, now: float) -> list[str]:
+        waits = ((batch, max(0.0, again_at - now)) for batch, (_, again_at) in self.paused.items())
+        return [f"batch {batch} to be tried again in {seconds:.1f} s" for batch, seconds in waits]
+
+    def pardon(self, batch: int, now: float, again_at: float) -> None:
+        self.pause(batch, now, again_at)
+
+    def condemn(self, batch: int) -> list[int]:
+        self.shelf.put(batch, size=0)
+        return []
 
     def _place(self, batch: int) -> Seat | None:
         if not self.shelf.in_order:

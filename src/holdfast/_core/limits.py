@@ -19,6 +19,8 @@ class Limits:
     """In the machine's life; None for no limit as long as batches keep coming."""
     crash_loop: int = 10
     """Deaths in a row, without a batch completed by anyone, that end the run."""
+    recycle_after: int | None = None
+    """Batches after which a worker is replaced by a new one; None for never. Streams, only between epochs."""
     run_ahead: int = 128
     """Batches that may wait for their turn, beyond the window, behind a slow one."""
     run_ahead_bytes: int = 256 << 20

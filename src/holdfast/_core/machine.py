@@ -10,14 +10,18 @@ import math
 
 from .bound import Bound
 from .budget import Budget, pause
-from .commands import Cause, Command, Deliver, Discard, Draw, End, Fail
+from .commands import Cause, Command, Deliver, Discard, Draw, End, Fail, Retire
 from .events import (
+    BatchFailed,
     BatchReady,
     Closed,
     Drawn,
     EpochBegan,
     Event,
+    Outgrown,
+    Pardoned,
     SamplerEnded,
+    Sentenced,
     StreamEnded,
     Ticked,
     Wanted,
@@ -50,6 +54,7 @@ class Machine:
         self.now = 0.0
         self.wanted = False
         self.drawing = False
+        self.on_trial: tuple[int, Seat] | None = None  # a batch that is condemned, its seat, and no answer yet
         self.restart_at = math.inf  # the earliest of the seats'
         self.failure: Fail | None = None
         self.over = False
@@ -68,6 +73,11 @@ class Machine:
         """Results that were taken in and are neither delivered nor discarded."""
         return len(self.shelf.done)
 
+    def expects(self, who: Worker, batch: int) -> bool:
+        """Whether this worker is to load this batch."""
+        seat = self.seats[who.seat]
+        return who.life == seat.life and batch in seat.held
+
     def handle(self, event: Event, now: float) -> list[Command]:
         """Take in one event and return what to do about it, in order."""
         self.now = now
@@ -85,15 +95,19 @@ class Machine:
         """When the engine must wake even if nothing happens; ``inf`` for never."""
         if self.over:
             return math.inf
+        soonest = min(self.restart_at, self.schedule.again_at)
         if self.drawing or self.schedule.sampler_ended:
-            return self.restart_at
-        return min(self.restart_at, self.schedule.run_ahead_at())
+            return soonest
+        return min(soonest, self.schedule.run_ahead_at())
 
     def waiting_on(self) -> list[str]:
         """Who owes us an event. Empty while the user waits means a deadlock, and a bug."""
         if self.over:
             return []
         owed = [words for seat in self.seats if (words := seat.owes(self.now))]
+        owed += self.schedule.pauses(self.now)
+        if self.on_trial is not None:
+            owed.append(f"a decision on batch {self.on_trial[0]}")
         return ["the sampler", *owed] if self.drawing else owed
 
     # -- one method per event ------------------------------------------------------------------
@@ -110,10 +124,16 @@ class Machine:
                 self._on_batch(event, now, commands)
             case Ticked():
                 pass
+            case BatchFailed():
+                self._on_failure(event, now, commands)
             case WorkerReady():
                 self._on_ready(event.who, now, commands)
             case WorkerExited():
                 self._on_exit(event, now, commands)
+            case Pardoned() | Sentenced():
+                self._on_answer(event, now, commands)
+            case Outgrown():
+                self._on_growth(event.who, commands)
             case StreamEnded():
                 self._on_stream_end(event, commands)
             case SamplerEnded():
@@ -126,14 +146,26 @@ class Machine:
 
     def _on_batch(self, event: BatchReady, now: float, commands: list[Command]) -> None:
         batch, seat = event.batch, self.seats[event.who.seat]
-        if event.who.life != seat.life or batch not in seat.held:
+        if event.who.life != seat.life or batch not in seat.held:  # `expects`, written out
             commands.append(Discard(batch))  # from a life or an epoch that has ended: loaded again, or not missed
             return
-        seat.held.remove(batch)
         self.pace.observe(now - seat.since)
+        self.shelf.put(batch, event.size)
+        self._let_go(seat, batch, now, commands)
+
+    def _on_failure(self, event: BatchFailed, now: float, commands: list[Command]) -> None:
+        batch, seat = event.batch, self.seats[event.who.seat]
+        if event.who.life == seat.life and batch in seat.held and isinstance(self.schedule, Free):
+            self.schedule.pause(batch, now, event.again_at)
+            self._let_go(seat, batch, now, commands)
+
+    def _let_go(self, seat: Seat, batch: int, now: float, commands: list[Command]) -> None:
+        """The worker has answered: it lives, and this batch is off its hands."""
+        seat.held.remove(batch)
         seat.since = now
         seat.deaths = self.budget.row = 0
-        self.shelf.put(batch, event.size)
+        if seat.phase is Phase.RETIRING and not seat.held:
+            self._retire(seat, commands)
 
     def _on_ready(self, who: Worker, now: float, commands: list[Command]) -> None:
         seat = self.seats[who.seat]
@@ -150,14 +182,33 @@ class Machine:
             return  # it has done its part: no death
         seat.deaths += 1
         self.budget.row += 1
+        self.budget.deaths += 1
         self._blame(seat, event, commands)
         if self.budget.looping():
             self._fail("crash loop", commands)
             return
         self.schedule.lose(seat)
         self.schedule.assign(now, commands)  # first to the others: this seat is needed only for what is left
-        if self.schedule.wants(seat):
-            self._replace(seat, now, commands)
+        if self.on_trial is None:  # else the answer says whether there is anything left to do
+            self._replace_if_wanted(seat, now, commands)
+
+    def _on_answer(self, event: Pardoned | Sentenced, now: float, commands: list[Command]) -> None:
+        if self.on_trial is None or self.on_trial[0] != event.batch:
+            return
+        (batch, seat), self.on_trial = self.on_trial, None
+        if isinstance(event, Pardoned):
+            self.suspects.forget(batch)
+            self.schedule.pardon(batch, now, event.again_at)
+        else:
+            commands += [Discard(result) for result in self.schedule.condemn(batch)]
+        self._replace_if_wanted(seat, now, commands)
+
+    def _on_growth(self, who: Worker, commands: list[Command]) -> None:
+        seat = self.seats[who.seat]
+        if who.life == seat.life and seat.phase is Phase.READY and not self.limits.bound:
+            seat.phase = Phase.RETIRING
+            if not seat.held:
+                self._retire(seat, commands)
 
     def _on_stream_end(self, event: StreamEnded, commands: list[Command]) -> None:
         seat = self.seats[event.who.seat]
@@ -166,9 +217,13 @@ class Machine:
 
     def _on_epoch(self, commands: list[Command]) -> None:
         self.wanted = self.drawing = False
+        self.on_trial = None
         self.suspects.clear()
         commands += [Discard(batch) for batch in self.schedule.begin()]
         for seat in self.seats:
+            if self._is_tired(seat):
+                commands.append(Retire(seat.who))
+                seat.vacate()
             if seat.phase is Phase.EMPTY and seat.restart_at == math.inf:
                 commands.append(seat.start(skip=0, fresh=True))
 
@@ -189,6 +244,8 @@ class Machine:
         """Whatever has happened: give, send, draw, and start whose pause is over."""
         if self.wanted:
             self._give(commands)
+        if now >= self.schedule.again_at:
+            self.schedule.wake(now)
         self.schedule.assign(now, commands)
         if self.wanted and self.schedule.sampler_ended:
             self._give(commands)  # to assign the last of it may end streams, and so make way for what waits
@@ -212,11 +269,27 @@ class Machine:
     def _blame(self, seat: Seat, event: WorkerExited, commands: list[Command]) -> None:
         if event.batch is None or event.batch not in seat.held:
             return
-        sentence = self.suspects.blame(event.batch, event.sample)
+        sentence = self.suspects.blame(event.batch, event.sample, certain=event.hung)
         if sentence:
             seat.held.remove(event.batch)
-            self.shelf.put(event.batch, size=0)
+            self.on_trial = event.batch, seat
             commands.append(sentence)
+
+    def _is_tired(self, seat: Seat) -> bool:
+        limit = self.limits.recycle_after
+        spent = seat.phase is Phase.READY and limit is not None and seat.taken >= limit
+        return spent or seat.phase is Phase.RETIRING
+
+    def _retire(self, seat: Seat, commands: list[Command]) -> None:
+        """At the edge of a batch: nothing is on its hands."""
+        commands.append(Retire(seat.who))
+        seat.vacate()
+        if self.schedule.wants(seat):
+            commands.append(seat.start(skip=0, fresh=False))
+
+    def _replace_if_wanted(self, seat: Seat, now: float, commands: list[Command]) -> None:
+        if self.schedule.wants(seat):
+            self._replace(seat, now, commands)
 
     def _replace(self, seat: Seat, now: float, commands: list[Command]) -> None:
         cause = self.budget.spend()

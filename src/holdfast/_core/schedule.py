@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from .commands import Command, Send
 from .limits import Limits
 from .pace import Pace
-from .seats import Seat
+from .seats import Phase, Seat
 from .shelf import Shelf
 
 NEVER = float("inf")
@@ -22,9 +22,11 @@ class Schedule(ABC):
     def __init__(self, limits: Limits, seats: list[Seat], pace: Pace, shelf: Shelf) -> None:
         self.limits, self.seats, self.pace, self.shelf = limits, seats, pace, shelf
         self.window, self.prefetch = limits.window, limits.prefetch  # copies: a slot is read faster than a property
+        self.recycle_after = NEVER if limits.recycle_after is None or limits.bound else limits.recycle_after
         self.wanted_at = 0.0  # when the user last began to wait
         self.first = 0  # number of the first batch of this epoch
         self.sampler_ended = True  # until an epoch begins
+        self.again_at = NEVER  # when the first of those that pause is to be tried again
 
     @abstractmethod
     def begin(self) -> list[int]:
@@ -66,6 +68,21 @@ class Schedule(ABC):
     def resume(self, seat: Seat, now: float, commands: list[Command]) -> None:
         """Its new worker is ready."""
 
+    @abstractmethod
+    def pardon(self, batch: int, now: float, again_at: float) -> None:
+        """A batch that is with nobody is to be loaded again."""
+
+    @abstractmethod
+    def condemn(self, batch: int) -> list[int]:
+        """A batch that is with nobody has an error for its result; returns the results that are void by that."""
+
+    def wake(self, now: float) -> None:  # noqa: B027  # a stream waits by itself
+        """What paused long enough may be sent again."""
+
+    def pauses(self, now: float) -> list[str]:
+        """What waits to be tried again, in words."""
+        return []
+
     def skip(self, seat: Seat) -> int:
         """Leading batches of its stream that a new worker in this seat has to pass over."""
         return 0
@@ -87,4 +104,7 @@ class Schedule(ABC):
         if not seat.held:
             seat.since = now
         seat.held.append(batch)
+        seat.taken += 1
+        if seat.taken >= self.recycle_after:
+            seat.phase = Phase.RETIRING
         commands.append(Send(seat.who, batch))

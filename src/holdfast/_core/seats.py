@@ -14,6 +14,7 @@ class Phase(enum.Enum):
     EMPTY = enum.auto()
     STARTING = enum.auto()
     READY = enum.auto()
+    RETIRING = enum.auto()  # gets no more work, and is replaced when it has done what it holds
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,7 @@ class Seat:
     since: float = 0.0  # when it began what it is loading
     deaths: int = 0  # in a row, without a batch completed in this seat
     restart_at: float = math.inf
+    taken: int = 0  # batches that this life was sent
     fresh: bool = True  # started with an epoch, and not because somebody died
 
     # Its stream, in bound mode
@@ -37,7 +39,7 @@ class Seat:
         self.who = Worker(self.number, self.life)
 
     def start(self, skip: int, *, fresh: bool) -> Start:
-        self.phase, self.restart_at, self.fresh = Phase.STARTING, math.inf, fresh
+        self.phase, self.restart_at, self.fresh, self.taken = Phase.STARTING, math.inf, fresh, 0
         return Start(self.who, skip)
 
     def vacate(self) -> None:
@@ -49,7 +51,7 @@ class Seat:
         """What we wait for from this seat, in words."""
         if self.phase is Phase.STARTING:
             return f"worker {self.number} to be ready"
-        if self.phase is Phase.READY:
+        if self.phase in (Phase.READY, Phase.RETIRING):
             return f"batch {self.held[0]} from worker {self.number}" if self.held else None
         if self.restart_at < math.inf:
             return f"worker {self.number} to be started again in {max(0.0, self.restart_at - now):.1f} s"

@@ -22,14 +22,18 @@ class Suspects:
         self.attempts = attempts
         self.deaths: dict[int, Counter[int | None]] = {}
 
-    def blame(self, batch: int, sample: int | None) -> Condemn | None:
+    def blame(self, batch: int, sample: int | None, *, certain: bool) -> Condemn | None:
         deaths = self.deaths.setdefault(batch, Counter())
         deaths[sample] += 1
-        if deaths[sample] >= self.attempts:
+        if certain or deaths[sample] >= self.attempts:
             return Condemn(batch, sample, deaths[sample])
         if deaths.total() >= DEATHS_OF_A_BATCH * self.attempts:
             return Condemn(batch, None, deaths.total())
         return None
+
+    def forget(self, batch: int) -> None:
+        """It is tried again, perhaps without the sample that did it: a clean slate."""
+        self.deaths.pop(batch, None)
 
     def clear(self) -> None:
         self.deaths.clear()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from holdfast._system.process import Process
 from holdfast._system.segments import MemfdSegment, NamedSegment
+from holdfast._system.stderr import Stderr, above_standard
 from holdfast._transport.arena import ArenaView
 from holdfast._transport.channel import Channel, ConnectionChannel, PipeChannel
 from holdfast._transport.codec import Decoder
 from holdfast._transport.logbook import SIZE, Logbook
 from holdfast._transport.messages import Message, pack, unpack
-from holdfast.errors import Verdict
 
 
 class Berth:
@@ -24,6 +25,7 @@ class Berth:
     def __init__(self, process: Process, channel: Channel, logbook: Logbook, arena: ArenaView) -> None:
         self.process, self.channel, self.logbook, self.arena = process, channel, logbook, arena
         self.decoder = Decoder(arena.lend)
+        self.since = time.monotonic()
 
     def tell(self, message: Message) -> None:
         self.channel.send(pack(message))
@@ -32,30 +34,32 @@ class Berth:
         """What it has said; ``EOFError`` when it will say no more."""
         return [unpack(data) for data in self.channel.receive()]
 
-    def verdict(self) -> Verdict:
-        """Why it ended. The process must have."""
-        return Verdict(self.process.exitcode, self.process.failure or self.logbook.crash_stack())
-
     def close(self) -> None:
+        """What it said on stderr is passed on first."""
+        self.process.last_words()
         self.process.close()
         self.channel.close()
         self.arena.close()
 
 
-def pipe_berth(launch: Callable[[list[int]], Process]) -> Berth:
-    """A berth made of pipes and anonymous memory; ``launch`` gets the worker's ends and starts a process that holds
-    them.
+def pipe_berth(launch: Callable[[list[int], int], Process]) -> Berth:
+    """A berth made of pipes and anonymous memory; ``launch`` gets the worker's ends, and its stderr apart from
+    them, and starts a process that holds them all.
     """
     opened: list[int] = []
     try:
-        worker_reads, trainer_writes = _remember(opened, os.pipe())
-        trainer_reads, worker_writes = _remember(opened, os.pipe())
-        logbook = MemfdSegment.create("holdfast-logbook")
-        opened.append(logbook.fd)
+        with above_standard():
+            worker_reads, trainer_writes = _remember(opened, os.pipe())
+            trainer_reads, worker_writes = _remember(opened, os.pipe())
+            logbook = MemfdSegment.create("holdfast-logbook")
+            opened.append(logbook.fd)
+            arena = MemfdSegment.create("holdfast-arena")
+            opened.append(arena.fd)
+            stderr, worker_speaks = Stderr.pipe()
+            opened += [stderr.fileno(), worker_speaks]
         logbook.extend(SIZE)
-        arena = MemfdSegment.create("holdfast-arena")
-        opened.append(arena.fd)
-        process = launch([worker_reads, worker_writes, logbook.fd, arena.fd])
+        process = launch([worker_reads, worker_writes, logbook.fd, arena.fd], worker_speaks)
+        process.stderr = stderr
     except BaseException:
         for fd in opened:
             with suppress(OSError):
@@ -63,7 +67,7 @@ def pipe_berth(launch: Callable[[list[int]], Process]) -> Berth:
         raise
     channel = PipeChannel(trainer_reads, trainer_writes, blocking=False)
     berth = Berth(process, channel, Logbook(logbook.map(0, SIZE)), ArenaView(arena))
-    for fd in (worker_reads, worker_writes):
+    for fd in (worker_reads, worker_writes, worker_speaks):
         os.close(fd)
     logbook.close()
     return berth

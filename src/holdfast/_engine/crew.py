@@ -11,19 +11,22 @@ import math
 import os
 import time
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import assert_never
 
-from holdfast._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Send, Start
+from holdfast._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Retire, Send, Start
 from holdfast._core.events import (
+    BatchFailed,
     BatchReady,
     Closed,
     Drawn,
     EpochBegan,
     Event,
+    Outgrown,
+    Pardoned,
     SamplerEnded,
+    Sentenced,
     StreamEnded,
     Ticked,
     Wanted,
@@ -33,9 +36,9 @@ from holdfast._core.events import (
 )
 from holdfast._core.machine import Limits, Machine
 from holdfast._system.process import Process
-from holdfast._transport.faults import unpack_error
-from holdfast._transport.logbook import Phase
+from holdfast._transport.faults import add_note, unpack_error
 from holdfast._transport.messages import (
+    Asked,
     Begin,
     Extended,
     Handed,
@@ -47,13 +50,18 @@ from holdfast._transport.messages import (
     Ready,
     StreamOver,
 )
-from holdfast.errors import LoaderTimeout, RestartsSpent, Verdict, WorkerDied
+from holdfast.errors import LoaderTimeout, RestartsSpent
 
 from .berth import Berth
+from .draws import Draws
+from .imports import explain_import
+from .inquest import Inquest
+from .judge import Judge, Ruling, Whose
 from .launchers import Launcher
-from .results import ByReference, Error, InArena, Result, add_note, raised_in
+from .results import ByReference, Error, InArena, Result
 from .roster import Exited, Roster
 from .tally import Tally
+from .watch import Silent, Watch
 
 _WANTED = Wanted()
 _TICKED = Ticked()
@@ -63,21 +71,19 @@ _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 class Crew:
     """Owns the launcher and the roster. Made for one loader, used by one thread at a time."""
 
-    def __init__(self, limits: Limits, launcher: Launcher, tally: Tally | None = None) -> None:
+    def __init__(
+        self, limits: Limits, launcher: Launcher, judge: Judge, watch: Watch, tally: Tally | None = None
+    ) -> None:
         self._machine = Machine(limits)
-        self._launcher = launcher
+        self._launcher, self._judge, self._watch = launcher, judge, watch
         self._tally = tally or Tally()
         self._restarts_before = self._tally.restarts
         self._roster = Roster()
         self._bound = limits.bound
-        self._indices: dict[int, Any] = {}  # of the batches that are drawn and not yet delivered
-        self._drawn = 0
-        self._places: Any = None  # in bound mode: what stands for the indices of any batch
+        self._draws = Draws(iter(()).__next__)
+        self._inquest = Inquest(judge, self._machine)
         self._results: dict[int, Result] = {}
         self._arriving: tuple[int, Result] | None = None
-        self._deaths: dict[int, tuple[int, int, Verdict]] = {}
-        self._last_death = (0, 0, Verdict(None))
-        self._draw: Callable[[], Any] = iter(()).__next__
         self._epoch = Begin(0, 0, None, 0)
         self._outcome: Result | None = None
         self._sampler_error: BaseException | None = None
@@ -93,15 +99,14 @@ class Crew:
     def processes(self) -> list[Process]:
         return self._roster.processes
 
-    def begin(self, seed: int, shared_seed: int | None, draw: Callable[[], Any]) -> None:
-        """A new epoch: ``draw`` gives the indices of its batches, one after the other."""
-        self._draw, self._sampler_error, self._outcome = draw, None, None
+    def begin(self, seed: int, shared_seed: int | None, draws: Draws) -> None:
+        """A new epoch, of the batches that ``draws`` gives."""
+        self._draws, self._sampler_error, self._outcome = draws, None, None
         try:
             commands = self._machine.handle(EpochBegan(), time.monotonic())
-            self._drawn = self._machine.first
-            self._indices.clear()
-            self._deaths.clear()
             self._epoch = Begin(self._machine.first, seed, shared_seed, 0)
+            self._inquest.begin(draws)
+            self._watch.begin(self._machine.now)
             self._roster.tell_all(self._epoch)
             self._carry_out(commands)
         except BaseException:
@@ -114,13 +119,14 @@ class Crew:
         if self._outcome is None:  # an interrupt may have come when it was there, and not yet handed over
             self._notice(_WANTED)
         while (outcome := self._outcome) is None:
-            ready = self._roster.wait(min(deadline, self._machine.next_deadline()) - time.monotonic())
+            until = min(deadline, self._machine.next_deadline(), self._watch.next_look)
+            ready = self._roster.wait(until - time.monotonic())
             if ready:
                 self._hear(ready)
             elif time.monotonic() < deadline:
                 self._notice(_TICKED)
             else:
-                raise LoaderTimeout(timeout, self._machine.waiting_on())
+                raise LoaderTimeout(timeout, self._machine.waiting_on(), self._explain_silence())
         self._outcome = None
         if not isinstance(outcome, Error):
             return outcome.value()
@@ -144,13 +150,19 @@ class Crew:
         else:
             self._roster.abandon()
         self._results.clear()
-        self._indices.clear()
+        self._draws = Draws(iter(()).__next__)
+
+    def story(self) -> list[str]:
+        """The last events and decisions, a line each."""
+        return self._machine.story.lines()
 
     # -- what happens --------------------------------------------------------------------------
 
     def _notice(self, event: Event) -> None:
         try:
             self._feed(event)
+            if self._machine.now >= self._watch.next_look:
+                self._look_for_stalls()
         except BaseException:
             self.close()
             raise
@@ -160,6 +172,8 @@ class Crew:
             for fd in ready:
                 for who, message in self._roster.hear(fd):
                     self._on_message(who, message)
+            if self._machine.now >= self._watch.next_look:
+                self._look_for_stalls()
         except BaseException:
             self.close()
             raise
@@ -173,9 +187,9 @@ class Crew:
             case Extended():
                 self._roster[who].arena.extended(message.base, message.size)
             case Raised():
-                pid, index = self._roster[who].process.pid, self._index_of(message.batch)
-                error = raised_in(who.seat, pid, message.batch - self._machine.first, index, message)
-                self._on_result(who, message.batch, error)
+                self._on_failure(who, message)
+            case Asked():
+                self._on_question(who, message)
             case StreamOver():
                 self._feed(StreamEnded(who, message.batch))
             case Ready():
@@ -193,22 +207,70 @@ class Crew:
         if self._arriving is not None:
             self._arriving = None
             self._results[batch] = result
+        if self._watch.memory and self._roster.memory_of(who) > self._watch.memory:
+            self._feed(Outgrown(who))
+
+    def _on_failure(self, who: Worker, message: Raised) -> None:
+        if not self._machine.expects(who, message.batch):
+            return  # of an epoch that is over
+        batch, whose = message.batch - self._machine.first, self._whose(who)
+        if self._bound:
+            ruling = Ruling(self._judge.stream_failed(batch, message.reports, whose))
+        else:
+            ruling = self._judge.failed(batch, self._index_of(message.batch), message.reports, whose)
+        if ruling.error is not None:
+            self._on_result(who, message.batch, Error(ruling.error))
+        else:
+            self._feed(BatchFailed(who, message.batch, time.monotonic() + ruling.after))
+
+    def _on_question(self, who: Worker, message: Asked) -> None:
+        batch = message.batch - self._machine.first
+        self._roster.tell(who, self._judge.asked(batch, message.item, message.report, self._whose(who)))
 
     def _on_exit(self, who: Worker, berth: Berth) -> None:
-        entry = berth.logbook.read()
-        batch = entry.batch if entry.loading else None
-        sample = entry.sample if entry.phase is Phase.FETCHING and entry.sample >= 0 else None
-        self._last_death = who.seat, berth.process.pid, berth.verdict()
-        if batch is not None:
-            self._deaths[batch] = self._last_death
-        self._feed(WorkerExited(who, batch, sample))
+        event = self._inquest.hold(who, berth)
+        if event is not None:
+            self._feed(event)
+            self._inquest.close(who)
 
     def _on_init_failure(self, who: Worker, message: InitFailed) -> None:
         error, traceback = unpack_error(message.error)
-        pid = self._roster[who].process.pid
-        add_note(error, f"in worker {who.seat} (pid {pid}), before its first batch\n\n{traceback}".rstrip())
+        why = explain_import(error)
+        note = f"in worker {who.seat} (pid {self._whose(who).pid}), before its first batch" + (why and f"\n{why}")
+        add_note(error, f"{note}\n\n{traceback}".rstrip())
+        self._judge.note("exception", "raised", error, self._whose(who))
         self.close()
         self._outcome = Error(error)
+
+    # -- silence -------------------------------------------------------------------------------
+
+    def _look_for_stalls(self) -> None:
+        now = time.monotonic()
+        for silent in self._watch.look(self._roster.items(), self._machine, now):
+            error = self._inquest.stalled(silent)
+            if not self._watch.acts:
+                self._judge.note("stall", "reported", error, silent.whose, error.batch, error.sample)
+            elif silent.batch is None:
+                self._on_stalled_start(silent, error)
+            else:
+                self._on_stall(silent, self._inquest.rule(silent, error))
+
+    def _on_stalled_start(self, silent: Silent, error: BaseException) -> None:
+        self._judge.note("stall", "raised", error, silent.whose)
+        self.close()
+        self._outcome = Error(error)
+
+    def _on_stall(self, silent: Silent, ruling: Ruling) -> None:
+        """The policy has spoken. A worker that may be beyond being killed is not waited for."""
+        if ruling.held:
+            return
+        self._roster.let_go(silent.who)
+        self._feed(WorkerExited(silent.who, silent.batch, silent.sample, hung=True))
+        self._inquest.close(silent.who)
+
+    def _explain_silence(self) -> str:
+        silent = self._watch.slowest(self._roster.items(), self._machine, time.monotonic())
+        return "" if silent is None else self._inquest.explain(silent)
 
     # -- what to do about it -------------------------------------------------------------------
 
@@ -216,27 +278,39 @@ class Crew:
         self._carry_out(self._machine.handle(event, time.monotonic()))
 
     def _carry_out(self, commands: list[Command]) -> None:
+        draw, trial = 0, None
         for command in commands:
             match command:
                 case Deliver():
-                    self._outcome = self._take(command.batch)
-                    self._indices.pop(command.batch, None)
+                    self._deliver(command.batch)
                 case Send():
                     self._send(command.who, command.batch)
                 case Draw():
-                    self._draw_batches(command.count)  # the machine asks once, and last
+                    draw = command.count
                 case Discard():
                     self._take(command.batch).discard()
                 case Start():
                     self._start(command.who, command.skip)
                 case Condemn():
-                    self._results[command.batch] = self._condemned(command)
+                    trial = command
+                case Retire():
+                    self._roster.retire(command.who)
                 case Fail():
                     self._fail(command)
                 case End():
                     self._end()
                 case _:
                     assert_never(command)
+        if trial is not None:
+            self._try(trial)
+        if draw and not self.closed:
+            self._draw_batches(draw)
+
+    def _deliver(self, batch: int) -> None:
+        self._outcome = outcome = self._take(batch)
+        if not self._bound:
+            number = batch - self._machine.first
+            self._judge.deliver(number, self._draws.deliver(number), is_error=type(outcome) is Error)
 
     def _take(self, batch: int) -> Result:
         if self._arriving is not None and self._arriving[0] == batch:
@@ -245,31 +319,29 @@ class Crew:
         return self._results.pop(batch)
 
     def _send(self, who: Worker, batch: int) -> None:
-        freed = self._roster[who].arena.returned()
-        self._roster.tell(who, Load(batch, self._index_of(batch), freed))
-
-    def _keep(self, index: Any) -> None:
-        if self._bound:
-            self._places = index
-        else:
-            self._indices[self._drawn] = index
-            self._drawn += 1
+        index = self._index_of(batch)
+        if not self._bound:
+            index = self._judge.plan(batch - self._machine.first, index)
+        self._roster.tell(who, Load(batch, index, self._roster[who].arena.returned()))
 
     def _index_of(self, batch: int) -> Any:
-        return self._places if self._bound else self._indices.get(batch)
+        return self._draws.places if self._bound else self._draws.indices.get(batch - self._machine.first)
 
     def _draw_batches(self, count: int) -> None:
         drawn, ended = 0, False
         while drawn < count and not ended:
             try:
-                index = self._draw()
+                index = self._draws.next()
             except StopIteration:
                 ended = True
             except Exception as error:
                 ended, self._sampler_error = True, error  # told when all that was drawn before has been delivered
             else:
                 drawn += 1
-                self._keep(index)
+                if self._bound:
+                    self._draws.forget_all_but(index)
+                else:
+                    self._judge.draw(self._draws.count - 1, index)
         if drawn:
             self._feed(Drawn(drawn))
         if ended:
@@ -281,22 +353,27 @@ class Crew:
         self._roster.tell(who, self._epoch._replace(skip=skip))
         self._tally.restarts = self._restarts_before + self._machine.restarts
 
-    def _condemned(self, command: Condemn) -> Error:
-        seat, pid, verdict = self._deaths.pop(command.batch, self._last_death)
-        indices = self._index_of(command.batch)
-        sample = None
-        if command.sample is not None and isinstance(indices, list | tuple) and command.sample < len(indices):
-            sample = indices[command.sample]
-        batch = command.batch - self._machine.first
-        return Error(WorkerDied(seat, pid, verdict, batch, sample, indices, command.attempts))
+    def _try(self, command: Condemn) -> None:
+        ruling = self._inquest.sentence(command)
+        if ruling.error is not None:
+            self._results[command.batch] = Error(ruling.error)
+            self._feed(Sentenced(command.batch))
+        else:
+            self._feed(Pardoned(command.batch, time.monotonic() + ruling.after))
 
     def _fail(self, command: Fail) -> None:
-        self._outcome = Error(RestartsSpent(command.cause, command.restarts, *self._last_death))
+        self._outcome = Error(RestartsSpent(command.cause, command.restarts, *self._inquest.last))
         self.close()
 
     def _end(self) -> None:
-        self._outcome = Error(self._sampler_error or StopIteration())
+        error = self._sampler_error
+        if error is None:
+            self._judge.finish()
+        self._outcome = Error(error or StopIteration())
         self._sampler_error = None
+
+    def _whose(self, who: Worker) -> Whose:
+        return Whose(who.seat, who.life, self._roster[who].process.pid)
 
 
 def _close_all() -> None:

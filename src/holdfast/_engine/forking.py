@@ -37,7 +37,7 @@ class Forked:
 
         self._warn_of_threads()
         post = self._posts(seat)
-        return pipe_berth(lambda fds: forked_child(lambda: work_forked(self._job, post, fds)))
+        return pipe_berth(lambda fds, stderr: forked_child(lambda: work_forked(self._job, post, fds), stderr))
 
     def close(self) -> None: ...
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from holdfast._system import spawn
 from holdfast._system.process import Process
 from holdfast._system.segments import MemfdSegment, NamedSegment, remove_named
+from holdfast._system.stderr import above_standard
 from holdfast._system.zygote import ZygoteDied, zygote
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.shipment import S, Shipment, ship, try_to_ship, try_to_ship_by_name
@@ -43,12 +44,12 @@ class FromZygote:
     def launch(self, seat: int) -> Berth:
         shipment = self._shipment
 
-        def fork(fds: list[int]) -> Process:
+        def fork(fds: list[int], stderr: int) -> Process:
             given = [*fds, shipment.segment.fd, *shipment.fds]
             try:
-                return zygote(shipment.modules).fork(given)
+                return zygote(shipment.modules).fork(given, stderr)
             except ZygoteDied:
-                return zygote(shipment.modules).fork(given)  # someone killed it; a new one was started
+                return zygote(shipment.modules).fork(given, stderr)  # someone killed it; a new one was started
 
         berth = pipe_berth(fork)
         introduce(berth.channel, self._posts(seat), shipment.manifest)
@@ -63,11 +64,13 @@ class Spawned:
 
     def __init__(self, job: Job, posts: Posts) -> None:
         self._posts = posts
-        self._shipment = shipped(job, MemfdSegment.create("holdfast-shipment"))
+        with above_standard():
+            segment = MemfdSegment.create("holdfast-shipment")
+        self._shipment = shipped(job, segment)
 
     def launch(self, seat: int) -> Berth:
         shipment = self._shipment
-        berth = pipe_berth(lambda fds: spawn.worker([*fds, shipment.segment.fd, *shipment.fds]))
+        berth = pipe_berth(lambda fds, stderr: spawn.worker([*fds, shipment.segment.fd, *shipment.fds], stderr))
         introduce(berth.channel, self._posts(seat), shipment.manifest)
         return berth
 

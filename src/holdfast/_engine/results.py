@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast._transport.codec import Encoded
-from holdfast._transport.faults import unpack_error
-from holdfast._transport.messages import Loaded, Raised
+from holdfast._transport.messages import Loaded
 
 from .berth import Berth
 
@@ -55,20 +54,3 @@ class Error:
 
 
 Result = InArena | ByReference | Error
-
-
-def raised_in(seat: int, pid: int, batch: int, index: Any, message: Raised) -> Error:
-    """The user's exception as itself, with a note that says where it happened."""
-    error, traceback = unpack_error(message.error)
-    where = f"batch {batch}"
-    if message.sample >= 0 and isinstance(index, list | tuple) and message.sample < len(index):
-        where = f"sample {index[message.sample]!r} of batch {batch}"
-    add_note(error, f"in worker {seat} (pid {pid}), while it loaded {where}\n\n{traceback}".rstrip())
-    return Error(error)
-
-
-def add_note(error: BaseException, note: str) -> None:
-    if hasattr(error, "add_note"):
-        error.add_note(note)
-    else:  # Python 3.10
-        vars(error).setdefault("__notes__", []).append(note)

@@ -31,6 +31,7 @@ class Roster:
         self._waiter = Waiter()
         self._berths: dict[Worker, Berth] = {}
         self._by_fd: dict[int, Worker] = {}
+        self._gone: list[Berth] = []  # let go of, and not yet known to have ended
         self.processes: list[Process] = []  # by seat: the latest life of each
 
     def __getitem__(self, who: Worker) -> Berth:
@@ -38,10 +39,31 @@ class Roster:
 
     def add(self, who: Worker, berth: Berth) -> None:
         self._berths[who] = berth
-        for fd in (berth.channel.fileno(), berth.process.sentinel):
+        stderr = [berth.process.stderr.fileno()] if berth.process.stderr is not None else []
+        for fd in (berth.channel.fileno(), berth.process.sentinel, *stderr):
             self._by_fd[fd] = who
             self._waiter.watch(fd)
         self.processes[who.seat : who.seat + 1] = [berth.process]
+
+    def items(self) -> list[tuple[Worker, Berth]]:
+        return list(self._berths.items())
+
+    def memory_of(self, who: Worker) -> int:
+        """Bytes, by its own account; 0 when it is gone."""
+        berth = self._berths.get(who)
+        return 0 if berth is None else berth.logbook.memory
+
+    def retire(self, who: Worker) -> None:
+        """It has nothing to do any more: its end, when it comes, is no news."""
+        self._berths[who].tell(Close())
+
+    def let_go(self, who: Worker) -> None:
+        """End it without waiting: a process in an uninterruptible sleep dies when it wakes, if ever."""
+        berth = self._berths.pop(who)
+        for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
+            self._forget(fd)
+        berth.process.kill()
+        self._gone.append(berth)
 
     def tell(self, who: Worker, message: Message) -> None:
         berth = self._berths[who]
@@ -74,6 +96,9 @@ class Roster:
             yield who, Exited(berth)
         elif fd == berth.channel.fileno():
             yield from ((who, message) for message in self._read(berth))
+        elif (stderr := berth.process.stderr) is not None and fd == stderr.fileno():
+            if not stderr.forward():
+                self._forget(fd)
         else:
             berth.channel.flush()
             if berth.channel.backlog() < 0:
@@ -89,8 +114,10 @@ class Roster:
             if berth.process.is_alive():
                 berth.process.kill()
         self._join(berths, REAP)
-        for berth in berths:
+        self._join(self._gone, GRACE)
+        for berth in (*berths, *self._gone):
             berth.close()
+        self._gone.clear()
         self._berths.clear()
         self._by_fd.clear()
 

@@ -39,6 +39,7 @@ class ThreadProcess(Process):
         self._code: int | None = None
         self._thread = threading.Thread(target=self._live, args=(run,), name=name, daemon=True)
         self._thread.start()
+        self.ident = self._thread.ident
 
     def _live(self, run: Callable[[], None]) -> None:
         code = 1

@@ -10,8 +10,8 @@ from . import posix_child
 from .process import ChildProcess
 
 
-def forked_child(work: Callable[[], None]) -> ChildProcess:
-    """Fork, and run ``work`` in the child; it must not return."""
+def forked_child(work: Callable[[], None], stderr: int) -> ChildProcess:
+    """Fork, and run ``work`` in the child, which speaks to ``stderr``; it must not return."""
     parent = os.getpid()
     from_main = threading.current_thread() is threading.main_thread()
     pid = os.fork()
@@ -21,6 +21,7 @@ def forked_child(work: Callable[[], None]) -> ChildProcess:
         posix_child.reset_signals()
         posix_child.tie_to(parent, from_main)
         posix_child.reset_affinity()
+        posix_child.speak_through(stderr)
         work()
     finally:
         os._exit(1)

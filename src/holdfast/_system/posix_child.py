@@ -12,6 +12,13 @@ import threading
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, -1
+
+# Real-time signals: SIGUSR1 and SIGUSR2 are the user's, and SLURM's.
+ASK_STACK: int = getattr(signal, "SIGRTMIN", 0) + 13  # of the main thread, which loads
+ASK_STACKS = ASK_STACK + 1  # of all threads; those that run meanwhile are read as they change, so only on request
+STACK_PAGE = "holdfast-stack"
+_page = -1  # its descriptor, in a process that answers
 
 
 def die_with_parent(parent: int) -> None:
@@ -72,10 +79,46 @@ def reset_affinity() -> None:
             pass
 
 
+def speak_through(stderr: int) -> None:
+    """Descriptor 2 becomes this one, for C code and for Python; the trainer reads the other end."""
+    os.dup2(stderr, 2)
+    os.close(stderr)
+    try:
+        as_always = sys.stderr.fileno() == 2
+    except (AttributeError, OSError, ValueError):
+        as_always = False
+    if not as_always:  # a fork of a notebook or of a test, whose stream leads elsewhere
+        stream = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  # for good
+        sys.stderr = stream
+
+
 def write_crashes_to(fd: int, start: int) -> None:
     """The Python stack of a crash goes into the logbook, from where the trainer can read it."""
     os.lseek(fd, start, os.SEEK_SET)
     faulthandler.enable(file=fd, all_threads=False)
+    answer_stack_requests()
+
+
+def answer_stack_requests() -> None:
+    """From here on two signals have Python's stack written to a page of memory, also from inside C code. Linux only.
+
+    The page is found in ``/proc/PID/fd`` by its name, so anybody who may look can ask. It is a file of its own, in
+    append mode: whoever asks cuts it to nothing first, and the answer begins at its beginning, the second time too. In
+    the logbook it would begin where the last one ended, as nobody else can move this process' place in a file.
+    """
+    if not (hasattr(signal, "SIGRTMIN") and hasattr(os, "memfd_create")):
+        return
+    import fcntl
+
+    global _page
+    if _page >= 0:
+        os.close(_page)  # a fork of a worker answers for itself
+    _page = os.memfd_create(STACK_PAGE)
+    fcntl.fcntl(_page, fcntl.F_SETFL, os.O_APPEND)
+    faulthandler.register(ASK_STACK, file=_page, all_threads=False, chain=False)
+    faulthandler.register(ASK_STACKS, file=_page, all_threads=True, chain=False)
+    # Where Yama is on, py-spy is neither our parent nor our grandparent, and would see nothing of us.
+    _prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY)
 
 
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -84,4 +127,4 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 def _prctl(option: int, argument: int) -> None:
     """Nothing on systems other than Linux."""
     if _libc is not None:
-        _libc.prctl(option, argument, 0, 0, 0)
+        _libc.prctl(option, ctypes.c_ulong(argument), 0, 0, 0)

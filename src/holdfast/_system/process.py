@@ -9,15 +9,24 @@ import sys
 import time
 from abc import ABC, abstractmethod
 
+from .remains import Remains, reap
+from .stderr import Stderr
 from .waiting import Waiter
 
 
 class Process(ABC):
-    """One worker's process. ``sentinel`` is readable when it has ended. Looks like a ``multiprocessing.Process``."""
+    """One worker's process. ``sentinel`` is readable when it has ended. Looks like a ``multiprocessing.Process``.
+
+    Owns ``stderr``, our end of what it says there; None when it writes to our own.
+    """
 
     def __init__(self, pid: int | None, sentinel: int) -> None:
         self._pid, self.sentinel = pid, sentinel
+        self.ident: int | None = None  # of the thread, if it is one
         self.failure = ""  # why there never was a process, if that is so
+        self.stderr: Stderr | None = None
+        self.remains = Remains()
+        self.ended_by_us = False  # a signal of ours was to end it
         self._ended = self._closed = False
         self._status: int | None = None
 
@@ -56,7 +65,16 @@ class Process(ABC):
         """Let go of the descriptors; what is known of its end stays known. Calling it twice is harmless."""
         if not self._closed:
             self._closed = self._ended = True
+            if self.stderr is not None:
+                self.stderr.close()
             self._release()
+
+    def last_words(self) -> str:
+        """The last lines of its stderr; what has come since the last look is passed on first."""
+        if self.stderr is None:
+            return ""
+        self.stderr.forward()
+        return self.stderr.last_lines()
 
     def join(self, timeout: float | None = None) -> None:
         if self._ended:
@@ -77,9 +95,11 @@ class Process(ABC):
         return self._status
 
     def terminate(self) -> None:
+        self.ended_by_us = True
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
+        self.ended_by_us = True
         self.send_signal(signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
 
 
@@ -91,12 +111,14 @@ class ChildProcess(Process):
 
     def _collect(self) -> int | None:
         try:
-            result = os.waitid(os.P_PIDFD, self.sentinel, os.WEXITED)
+            os.waitid(os.P_PIDFD, self.sentinel, os.WEXITED | os.WNOWAIT)  # the pid is its own until we reap it
+            found = reap(self.pid)
         except ChildProcessError:
             return None  # reaped by someone else: SIGCHLD is ignored, or the program waits for any child
-        if result is None:
+        if found is None:
             return None
-        return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+        _, status, self.remains = found
+        return status
 
     def send_signal(self, number: int) -> None:
         if not self._ended:

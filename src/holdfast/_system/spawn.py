@@ -10,8 +10,8 @@ from .interpreter import command, deaf_to_interrupts, worker_environ
 from .process import ChildProcess
 
 
-def worker(fds: list[int]) -> ChildProcess:
-    """A new interpreter that holds ``fds`` and becomes a worker."""
+def worker(fds: list[int], stderr: int) -> ChildProcess:
+    """A new interpreter that holds ``fds``, speaks to ``stderr`` and becomes a worker."""
     from_main = threading.current_thread() is threading.main_thread()
     with deaf_to_interrupts():
         popen = subprocess.Popen(
@@ -20,6 +20,7 @@ def worker(fds: list[int]) -> ChildProcess:
             ),
             pass_fds=fds,
             stdin=subprocess.DEVNULL,
+            stderr=stderr,
             env=worker_environ(),
         )
     process = ChildProcess(popen.pid)

@@ -20,6 +20,7 @@ from multiprocessing.connection import Client, Connection, Listener, Pipe, wait
 
 from .interpreter import command, deaf_to_interrupts, worker_environ
 from .process import ChildProcess, Process
+from .stderr import Stderr
 from .windows_job import adopt
 
 REAP = 5.0  # seconds to wait for the kernel to end a process that was killed
@@ -76,9 +77,7 @@ class Spare:
                 return self._listener.accept()
             except (AuthenticationError, EOFError, OSError) as error:
                 if not self.process.is_alive():
-                    status = self.process.exitcode
-                    self.process.close()
-                    raise StandbyDied(f"a new interpreter ended with status {status} before it had work") from error
+                    raise self._dead() from error
 
     def _watch(self, stop: Connection) -> None:
         """Ends the wait for a call that will not come, by a call of our own: nothing else ends it on every system."""
@@ -86,9 +85,16 @@ class Spare:
             with suppress(OSError):
                 Client(self._listener.address).close()
 
+    def _dead(self) -> StandbyDied:
+        text = f"a new interpreter ended with status {self.process.exitcode} before it had work"
+        said = self.process.last_words()
+        self.process.close()
+        return StandbyDied(f"{text}\n{said}".rstrip())
+
     def close(self) -> None:
         self.process.kill()
         self.process.join(REAP)
+        self.process.last_words()
         self.let_go()
 
     def let_go(self) -> None:
@@ -105,21 +111,34 @@ def _listener(key: bytes) -> Listener:
 
 
 def _start(errand: bytes) -> Process:
-    line, environ = command("from holdfast._worker.standby import main; main()"), worker_environ()
-    with deaf_to_interrupts():
-        if sys.platform == "win32" or hasattr(os, "pidfd_open"):
-            popen = subprocess.Popen(line, stdin=subprocess.PIPE, env=environ)
-            process = _watched(popen)
-        else:
-            end, held = os.pipe()
-            popen = subprocess.Popen(line, stdin=subprocess.PIPE, env=environ, pass_fds=[held])
-            os.close(held)
-            process = WatchedChild(popen, end)
+    stderr, theirs = Stderr.pipe() if sys.platform != "win32" else (None, None)  # there it simply has ours
+    try:
+        with deaf_to_interrupts():
+            popen, process = _interpreter(theirs)
+    except BaseException:
+        if stderr is not None:
+            stderr.close()
+        raise
+    finally:
+        if theirs is not None:
+            os.close(theirs)
+    process.stderr = stderr
     assert popen.stdin is not None
     with suppress(OSError):  # it has ended already; its sentinel tells
         popen.stdin.write(errand)
         popen.stdin.close()
     return process
+
+
+def _interpreter(stderr: int | None) -> tuple[subprocess.Popen[bytes], Process]:
+    line, environ = command("from holdfast._worker.standby import main; main()"), worker_environ()
+    if sys.platform == "win32" or hasattr(os, "pidfd_open"):
+        popen = subprocess.Popen(line, stdin=subprocess.PIPE, stderr=stderr, env=environ)
+        return popen, _watched(popen)
+    end, held = os.pipe()
+    popen = subprocess.Popen(line, stdin=subprocess.PIPE, stderr=stderr, env=environ, pass_fds=[held])
+    os.close(held)
+    return popen, WatchedChild(popen, end)
 
 
 def _watched(popen: subprocess.Popen[bytes]) -> Process:

@@ -18,6 +18,7 @@ from typing import Any
 
 from .interpreter import command, current_directory, deaf_to_interrupts, worker_environ
 from .process import Process
+from .remains import FORMAT, Remains
 from .zygote_server import STATUS, receive, send
 
 
@@ -29,8 +30,8 @@ class ZygoteProcess(Process):
     """A worker forked by the zygote, or about to be: asking for it does not wait for it.
 
     The sentinel is the socket on which the zygote tells of this one worker: first its pid, with a pidfd, and the
-    status when it has reaped it. It says how, not only that, and it speaks too, without a status, when the zygote
-    itself is gone.
+    status, with what else remains, when it has reaped it. It says how, not only that, and it speaks too, without a
+    status, when the zygote itself is gone.
     """
 
     def __init__(self, told: socket.socket) -> None:
@@ -63,8 +64,11 @@ class ZygoteProcess(Process):
         return False
 
     def _collect(self) -> int | None:
-        told = os.read(self.sentinel, STATUS.size)
-        return int(STATUS.unpack(told)[0]) if len(told) == STATUS.size else None
+        told = os.read(self.sentinel, STATUS.size + FORMAT.size)
+        if len(told) < STATUS.size + FORMAT.size:
+            return None
+        self.remains = Remains(*FORMAT.unpack_from(told, STATUS.size))
+        return int(STATUS.unpack_from(told)[0])
 
     def send_signal(self, number: int) -> None:
         if self._ended or not self.pid:
@@ -99,13 +103,13 @@ class Zygote:
             )
         self.preloaded: dict[str, float] = {}  # module -> modification time of its file
 
-    def fork(self, fds: list[int]) -> ZygoteProcess:
-        """A new worker that will hold ``fds``; the caller keeps its own copies."""
+    def fork(self, fds: list[int], stderr: int) -> ZygoteProcess:
+        """A new worker that will hold ``fds`` and say what it has to say to ``stderr``; the caller keeps its copies."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
                 self._in_step = False  # for good, when half of it was sent, or when the zygote is about to end
-                send(self._control, {}, [theirs.fileno(), *fds])
+                send(self._control, {}, [theirs.fileno(), stderr, *fds])
                 self._in_step = True
             except OSError as error:
                 ours.close()

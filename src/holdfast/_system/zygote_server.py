@@ -16,7 +16,10 @@ import signal
 import socket
 import struct
 import sys
+import time
 from typing import Any
+
+from . import remains
 
 LENGTH = struct.Struct("<I")
 STATUS = struct.Struct("<i")
@@ -99,13 +102,14 @@ class Server:
             self._fork(fds)
 
     def _fork(self, fds: list[int]) -> None:
-        told_fd, *for_worker = fds
+        told_fd, stderr, *for_worker = fds
         told = socket.socket(fileno=told_fd)
         zygote, pid, pidfds = os.getpid(), 0, []
         try:
             pid = os.fork()
             if not pid:
-                self._become_worker(zygote, [told_fd, *(other.fileno() for other in self._told.values())], for_worker)
+                private = [*self._private, told_fd, *(other.fileno() for other in self._told.values())]
+                _become_worker(zygote, private, stderr, for_worker)
             self._told[pid] = told
             pidfds = [os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else []
             _tell(told, pid, pidfds)
@@ -113,40 +117,43 @@ class Server:
             _tell(told, -(error.errno or 1), [])
             told.close()
         finally:
-            for fd in (*for_worker, *pidfds):
+            for fd in (stderr, *for_worker, *pidfds):
                 os.close(fd)
-
-    def _become_worker(self, zygote: int, foreign: list[int], fds: list[int]) -> None:
-        try:
-            from holdfast._system import posix_child
-            from holdfast._worker.process import work
-
-            posix_child.die_with_parent(zygote)
-            posix_child.reset_signals()
-            posix_child.reset_affinity()
-            for fd in (*self._private, *foreign):
-                os.close(fd)
-            work(fds)
-        finally:
-            os._exit(1)
 
     def _reap(self) -> None:
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                found = remains.reap()
             except ChildProcessError:
                 return
-            if not pid:
+            if found is None:
                 return
+            pid, status, left = found
             told = self._told.pop(pid, None)
             if told is not None:
-                _tell(told, os.waitstatus_to_exitcode(status), [])
+                _tell(told, status, [], remains.FORMAT.pack(*left._replace(ended=time.monotonic())))
                 told.close()
 
 
-def _tell(told: socket.socket, number: int, fds: list[int]) -> None:
+def _become_worker(zygote: int, private: list[int], stderr: int, fds: list[int]) -> None:
     try:
-        socket.send_fds(told, [STATUS.pack(number)], fds)
+        from holdfast._system import posix_child
+        from holdfast._worker.process import work
+
+        posix_child.die_with_parent(zygote)
+        posix_child.reset_signals()
+        posix_child.reset_affinity()
+        for fd in private:
+            os.close(fd)
+        posix_child.speak_through(stderr)
+        work(fds)
+    finally:
+        os._exit(1)
+
+
+def _tell(told: socket.socket, number: int, fds: list[int], more: bytes = b"") -> None:
+    try:
+        socket.send_fds(told, [STATUS.pack(number) + more], fds)
     except (BrokenPipeError, ConnectionResetError):
         pass  # the trainer has lost interest
 

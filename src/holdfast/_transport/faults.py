@@ -42,6 +42,13 @@ def unpack_error(data: bytes | BaseException) -> tuple[BaseException, str]:
     return RemoteError(*remote, text), text
 
 
+def add_note(error: BaseException, note: str) -> None:
+    if hasattr(error, "add_note"):
+        error.add_note(note)
+    else:  # Python 3.10
+        vars(error).setdefault("__notes__", []).append(note)
+
+
 class _BarePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
     """Exceptions, also those inside of an exception group, by what they hold and not by how they were made."""
 

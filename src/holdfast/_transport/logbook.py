@@ -19,6 +19,7 @@ STACK = 4096  # where the crash stack begins
 
 _ENTRY = struct.Struct("=qqqdq")  # phase, batch, sample, since, batches done
 SAMPLE, SINCE = 2, 3  # places of these two among the entry's numbers of 8 bytes
+MEMORY = 5  # the place behind the entry: bytes of memory that the worker uses, by its own account
 
 
 class Phase(enum.IntEnum):
@@ -28,6 +29,8 @@ class Phase(enum.IntEnum):
     COLLATING = 3
     SENDING = 4
     REPLAYING = 5
+    UNPACKING = 6  # the job
+    INITIALISING = 7  # in worker_init_fn
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,33 @@ class Entry:
     @property
     def loading(self) -> bool:
         return self.phase in (Phase.FETCHING, Phase.COLLATING, Phase.SENDING, Phase.REPLAYING)
+
+    def words(self, indices: Any = None) -> str:
+        """What it says, for a sentence: "fetching sample 7 of batch 3". With ``indices``, those of the batch, the
+        sample goes by its index in the data set.
+        """
+        return _WORDS[self.phase].format(what=self._what(indices))
+
+    def _what(self, indices: Any) -> str:
+        if self.phase is not Phase.FETCHING or self.sample < 0:
+            return f"batch {self.batch}"
+        try:
+            sample = indices[self.sample]
+        except (TypeError, LookupError):
+            sample = self.sample
+        return f"sample {sample} of batch {self.batch}"
+
+
+_WORDS = {
+    Phase.STARTING: "starting",
+    Phase.IDLE: "idle",
+    Phase.FETCHING: "fetching {what}",
+    Phase.COLLATING: "collating {what}",
+    Phase.SENDING: "sending {what}",
+    Phase.REPLAYING: "replaying {what}",
+    Phase.UNPACKING: "unpacking the data set",
+    Phase.INITIALISING: "running worker_init_fn",
+}
 
 
 class Logbook:
@@ -66,6 +96,11 @@ class Logbook:
     def read(self) -> Entry:
         phase, batch, sample, since, batches = _ENTRY.unpack_from(self._map, 0)
         return Entry(Phase(phase), batch, sample, since, batches)
+
+    @property
+    def memory(self) -> int:
+        """What the worker last noted at ``numbers[MEMORY]``; 0 when it never did."""
+        return int(self.numbers[MEMORY])
 
     def tell_end(self, end: BaseException) -> None:
         """An exception that ends the worker, written as ``faulthandler`` writes a crash."""

@@ -23,6 +23,17 @@ class Begin(NamedTuple):
     skip: int
 
 
+class Plan(NamedTuple):
+    """The index of a batch that met a fault: some of its samples are given, not fetched.
+
+    ``careful``: the batch ended its worker and nobody knows by which sample; take them one by one and note each.
+    """
+
+    indices: list[Any]
+    given: dict[int, Any]
+    careful: bool
+
+
 class Load(NamedTuple):
     """Trainer: load this batch. ``freed`` are blocks of the arena that are free again."""
 
@@ -62,12 +73,38 @@ class Loaded(NamedTuple):
     inline: bytes | None
 
 
+class Report(NamedTuple):
+    """Worker: what failed. ``place`` is the sample's position in the batch; None when it was the batch as a whole."""
+
+    place: int | None
+    error: bytes | BaseException
+    where: str  # path or other description of the sample
+    detail: str  # the transform that failed, and on what
+    fatal: bool  # an error of the program, not of the sample
+    whole: bool  # it failed when the batch was put together
+
+
 class Raised(NamedTuple):
-    """Worker: the batch failed with this exception, at the sample in this position (-1: not known)."""
+    """Worker: the batch failed, for these reasons."""
 
     batch: int
-    sample: int
-    error: bytes | BaseException
+    reports: list[Report]
+
+
+class Asked(NamedTuple):
+    """Worker: my stream raised at this item. I wait to be told whether to go on."""
+
+    batch: int
+    item: int
+    report: Report
+
+
+class Answered(NamedTuple):
+    """Trainer: "raise", "skip", "again" or "put" (the value in its place), after a while."""
+
+    action: str
+    after: float
+    value: Any
 
 
 class Handed(NamedTuple):
@@ -83,9 +120,23 @@ class StreamOver(NamedTuple):
     batch: int
 
 
-Message = Begin | Load | Close | Ready | InitFailed | Extended | Loaded | Handed | Raised | StreamOver
+Message = (
+    Begin | Load | Answered | Close | Ready | InitFailed | Extended | Loaded | Handed | Raised | Asked | StreamOver
+)
 
-_KINDS: tuple[type[Any], ...] = (Begin, Load, Close, Ready, InitFailed, Extended, Loaded, Raised, StreamOver)
+_KINDS: tuple[type[Any], ...] = (
+    Begin,
+    Load,
+    Close,
+    Ready,
+    InitFailed,
+    Extended,
+    Loaded,
+    Raised,
+    StreamOver,
+    Asked,
+    Answered,
+)
 _TAGS = {kind: tag for tag, kind in enumerate(_KINDS)}
 
 

@@ -21,6 +21,7 @@ class Job:
     drop_last: bool
     seats: int
     settings: Settings
+    tolerant: bool = False  # a policy may leave samples out: all that fail are wanted, not the first
     collate_types: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # what the user added to torch's map
 
 

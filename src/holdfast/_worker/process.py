@@ -16,6 +16,7 @@ from holdfast._transport.channel import Channel, PipeChannel
 from holdfast._transport.logbook import SIZE, STACK, Logbook
 from holdfast._transport.shipment import Manifest, unload
 
+from . import life
 from .job import Job, Post
 from .surroundings import take_over
 from .worker import Worker, report_failure
@@ -75,6 +76,7 @@ def serve(
     except BaseException as end:  # sys.exit and KeyboardInterrupt in the user's code, or a bug of ours
         logbook.tell_end(end)
         _exit(_status(end))
+    life.current().end()  # in its own time: the trainer gives it a moment, then SIGKILL
     del worker
     _exit(0)
 

@@ -13,17 +13,10 @@ from typing import Any
 import numpy
 import torch
 
+from holdfast._core.mixing import mix
+
 _mtrand: Any = numpy.random  # its stubs leave out the two functions used below
 _MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
-
-
-def mix(seed: int, number: int) -> int:
-    """63 well-mixed bits from a seed and a counter (the finaliser of splitmix64); a seed that fits a signed tensor."""
-    x = (seed + (number + 1) * _GOLDEN) & _MASK
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
-    return (x ^ (x >> 31)) >> 1
 
 
 def seed_all(value: int) -> None:

@@ -14,13 +14,14 @@ import numpy
 import torch
 from torch.utils.data._utils import worker as torch_worker
 
+from holdfast._core.mixing import mix
 from holdfast._transport.logbook import Logbook
 from holdfast._transport.messages import Handed, InitFailed, Message
 
 from .info import of_thread
 from .job import Job, Post
+from .life import of_this_thread
 from .loop import Loop
-from .seeds import mix
 
 
 class Line(Protocol):
@@ -83,13 +84,17 @@ class ThreadWorker(Loop):
     def _next_message(self) -> Message:
         return self._line.next_message()
 
-    def _told(self, error: Exception) -> Exception:
+    def _told(self, error: BaseException) -> BaseException:
         return error
+
+    def _attempt(self, samples: Any) -> None:
+        self._job.collate_fn(samples)
 
     def _handed_over(self, batch: int, samples: Any) -> Message:
         return Handed(batch, self._job.collate_fn(samples))
 
 
+@of_this_thread()
 def work_in_thread(job: Job, post: Post, line: Line, logbook: Logbook) -> None:
     """Entry of a worker thread: returns when told to close."""
     try:

@@ -78,8 +78,16 @@ class Worker(Loop):
     def _abandon(self) -> None:
         self._encoder.abandon()
 
-    def _told(self, error: Exception) -> bytes:
+    def _told(self, error: BaseException) -> bytes:
         return pack_error(error)
+
+    def _attempt(self, samples: Any) -> None:
+        try:
+            culprit = find_culprit(self._collate(samples), "batch")  # not encoded, which would announce a layout
+        finally:
+            self._encoder.abandon()
+        if culprit is not None:
+            raise CannotSend(*culprit)
 
     def _handed_over(self, batch: int, samples: Any) -> Message:
         try:

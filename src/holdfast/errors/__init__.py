@@ -23,7 +23,6 @@
   - RepeatedRandom      HF404  a random generator object that repeats itself in every worker
   - SharedHandle        HF405  an open handle in the data set
   - IteratorPerStep     HF406  a new iterator for every step
-  - SampleFailed        HF407  something was skipped, replaced, tried again or restarted
 
 A raise site passes facts; the class writes the sentence. Facts are attributes, so a program can read them too. Codes
 never change their meaning; ``holdfast explain HF201`` prints the page of one.
@@ -37,7 +36,6 @@ from .data import (
     IteratorPerStep,
     NotThere,
     RepeatedRandom,
-    SampleFailed,
     SharedHandle,
     UnshardedStream,
 )
@@ -62,7 +60,6 @@ __all__ = [
     "RemoteError",
     "RepeatedRandom",
     "RestartsSpent",
-    "SampleFailed",
     "SharedHandle",
     "SharedMemoryFull",
     "StopInItem",

@@ -59,9 +59,3 @@ class IteratorPerStep(HoldfastWarning):
     """``next(iter(loader))`` in a loop: a new epoch for every step."""
 
     code = "HF406"
-
-
-class SampleFailed(HoldfastWarning):
-    """A sample was skipped, replaced or tried again, or a worker was restarted: the ledger has it."""
-
-    code = "HF407"

@@ -16,11 +16,11 @@ class TooManyFaults(HoldfastError):
     facts = ("skipped", "seen", "limit", "faults")
     skipped: int
     seen: int
-    limit: float
+    limit: int | float
     faults: list[Any]  # of the ledger, those that were skipped and the one that was too many
 
     def _what(self) -> str:
-        share = f"{self.limit:.3g} of the samples" if isinstance(self.limit, float) else f"{self.limit} samples"
+        share = f"{self.limit} samples" if isinstance(self.limit, int) else f"{self.limit:.3g} of the samples"
         return f"{self.skipped} of {self.seen} samples failed, and only {share} may"
 
     def _lines(self) -> dict[str, str]:

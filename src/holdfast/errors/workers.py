@@ -79,15 +79,20 @@ class LoaderTimeout(HoldfastError):
     """No batch arrived within ``timeout`` seconds."""
 
     code = "HF203"
-    facts = ("seconds", "waiting_on")
+    facts = ("seconds", "waiting_on", "report")
     seconds: float
     waiting_on: list[str]
+    report: str  # what the worker that was silent the longest waits for
 
     def _what(self) -> str:
         return f"DataLoader timed out after {self.seconds} seconds"
 
     def _lines(self) -> dict[str, str]:
-        return {"where": "waiting for " + "; ".join(self.waiting_on), "try": "a larger timeout, or timeout=0 to wait"}
+        return {
+            "where": "waiting for " + "; ".join(self.waiting_on),
+            "why": self.report,
+            "try": "a larger timeout, or timeout=0 to wait",
+        }
 
 
 class WorkerStalled(HoldfastError):
@@ -101,13 +106,13 @@ class WorkerStalled(HoldfastError):
     sample: Any
     indices: Any
     seconds: float
-    doing: str  # "loaded sample 7 of batch 3", "ran worker_init_fn"
+    doing: str  # "fetching sample 7 of batch 3", "running worker_init_fn"
     why: str  # what it waits for, as far as it can be seen
     stack: str  # Python stack, innermost call first, one line each; empty when it could not be had
     where: str
 
     def _what(self) -> str:
-        return f"worker {self.seat} (pid {self.pid}) made no progress for {self.seconds:.3g} s while it {self.doing}"
+        return f"worker {self.seat} (pid {self.pid}) made no progress for {self.seconds:.3g} s while {self.doing}"
 
     def _lines(self) -> dict[str, str]:
         return {

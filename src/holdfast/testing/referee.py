@@ -10,11 +10,23 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Send, Start
-from .._core.events import BatchReady, Closed, EpochBegan, Event, StreamEnded, WorkerExited, WorkerReady
+from .._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Retire, Send, Start
+from .._core.events import (
+    BatchFailed,
+    BatchReady,
+    Closed,
+    EpochBegan,
+    Event,
+    Pardoned,
+    Sentenced,
+    StreamEnded,
+    WorkerExited,
+    WorkerReady,
+)
 from .rules import BoundRules, FreeRules
 
 if TYPE_CHECKING:
+    from .._core.events import Worker
     from .world import World
 
 
@@ -33,7 +45,9 @@ class Referee:
         self.row = self.restarts = 0
         self.blame: dict[int, Counter[int | None]] = {}
         self.expected: Condemn | None = None
+        self.tried: int | None = None  # the seat of the batch that is condemned
         self.lost: int | None = None  # the seat whose worker has just died
+        self.retired: int | None = None  # the seat whose worker was let go by this event
         self.failing = self.failed = False
 
     def promise(self, kept: object, words: str) -> None:
@@ -44,9 +58,17 @@ class Referee:
     # -- before the machine decides ------------------------------------------------------------
 
     def hears(self, event: Event) -> None:
-        self.event = event
+        self.event, self.retired = event, None
         if isinstance(event, BatchReady) and self.world.arrived is None:
             self.row = self.deaths[event.who.seat] = 0
+        elif isinstance(event, BatchFailed) and event.batch in self.world.paused:
+            self.row = self.deaths[event.who.seat] = 0
+            self.rules.somebody_died = True
+        elif isinstance(event, Pardoned | Sentenced):
+            self.blame.pop(event.batch, None)
+            if self.tried is not None and self.rules.wants(self.tried):
+                self._expect_restart(self.tried)
+            self.tried = None
         elif isinstance(event, EpochBegan):
             self.blame.clear()
             self.rules.condemned.clear()
@@ -66,16 +88,22 @@ class Referee:
         self.failing = self.row >= max(self.limits.crash_loop, 2 * self.limits.seats)
         self.rules.somebody_died = True
         self.deaths[seat] += 1
+        if event.batch is not None and event.batch in held:
+            self._suspect(event.batch, event.sample, event.hung)
+        if self.expected:
+            self.tried, self.lost = seat, None  # whether there is anything left for it to do is said by the answer
+        else:
+            self._expect_restart(seat)
+
+    def _expect_restart(self, seat: int) -> None:
         pause = 0.0 if self.deaths[seat] <= 2 else min(5.0, 0.1 * 2.0 ** (self.deaths[seat] - 3))
         self.due[seat] = self.world.now + pause
-        if event.batch is not None and event.batch in held:
-            self._suspect(event.batch, event.sample)
 
-    def _suspect(self, batch: int, sample: int | None) -> None:
+    def _suspect(self, batch: int, sample: int | None, hung: bool) -> None:
         deaths = self.blame.setdefault(batch, Counter())
         deaths[sample] += 1
-        if deaths[sample] == self.limits.attempts:
-            self.expected = Condemn(batch, sample, self.limits.attempts)
+        if hung or deaths[sample] == self.limits.attempts:
+            self.expected = Condemn(batch, sample, deaths[sample])
         elif deaths.total() == 3 * self.limits.attempts:
             self.expected = Condemn(batch, None, 3 * self.limits.attempts)
 
@@ -102,6 +130,8 @@ class Referee:
                 self.promise(command == self.expected, f"{command}, but {self.expected} was due")
                 self.rules.condemned.add(command.batch)
                 self.expected = None
+            case Retire(who):
+                self._sees_retirement(who)
             case Fail():
                 self._sees_fail(command)
             case End():
@@ -123,24 +153,36 @@ class Referee:
             limit = self.limits.max_restarts
             self.promise(limit is None or self.restarts <= limit, "more restarts than allowed")
         else:
-            self.promise(isinstance(self.event, EpochBegan), "started without need")
-            self.rules.fresh.add(start.who)
+            new = isinstance(self.event, EpochBegan)
+            self.promise(new or self.retired == seat, "started without need")
+            if new:
+                self.rules.fresh.add(start.who)
         self.due[seat] = math.inf
 
     def _sees_send(self, send: Send) -> None:
         who, batch = send.who, send.batch
         self.promise(who in self.world.alive, "sent to a worker that is not there")
         self.promise(len(self.world.held_by(who)) < self.limits.prefetch, "sent beyond prefetch")
+        self.promise(not self.world.is_retiring(who), "sent to a worker that is to be let go")
         self.promise(batch >= self.world.first, "sent a batch of an old epoch")
         self.promise(all(batch not in self.world.inbox[other] for other in self.world.alive), "loaded by two at once")
         self.rules.sees_send(who.seat, batch)
+
+    def _sees_retirement(self, who: Worker) -> None:
+        self.promise(who in self.world.alive, "let go of a worker that is not there")
+        self.promise(not self.world.held_by(who), "let go of a worker that has work")
+        limit, between = self.limits.recycle_after, isinstance(self.event, EpochBegan)
+        spent = between and limit is not None and self.world.taken[who] >= limit
+        self.promise(spent or self.world.is_retiring(who), "let go of a worker without need")
+        self.retired, self.rules.somebody_died = who.seat, True
 
     def _sees_discard(self, batch: int) -> None:
         if self.world.arrived == batch:
             return
         self.promise(batch in self.world.kept, "discarded what is not there")
-        void = isinstance(self.event, StreamEnded) and self.rules.is_void(batch)
-        finished = isinstance(self.event, (EpochBegan, Closed, WorkerExited))
+        void = isinstance(self.event, StreamEnded | Sentenced) and self.rules.is_void(batch)
+        answered = isinstance(self.event, Pardoned | Sentenced) and self.world.machine.over
+        finished = answered or isinstance(self.event, EpochBegan | Closed | WorkerExited)
         self.promise(void or finished, "threw away a result")
 
     def _sees_fail(self, fail: Fail) -> None:
@@ -169,6 +211,7 @@ class Referee:
         self.promise(all(batch >= world.first for batch in world.kept), "a result of an old epoch is kept")
         self._restarts_are_under_way()
         self._nobody_waits_for_nobody()
+        self._nobody_stays_beyond_the_time()
         self.rules.looks_around()
 
     def _restarts_are_under_way(self) -> None:
@@ -181,12 +224,25 @@ class Referee:
             self.promise(due > self.world.now, "a seat stays empty though its pause is over")
             self.promise(deadline <= due, "nobody will wake us to start a worker")
 
+    def _nobody_stays_beyond_the_time(self) -> None:
+        tired = [who for who in self.world.alive if self.world.is_retiring(who) and not self.world.held_by(who)]
+        self.promise(not tired, f"{tired} are not replaced")
+        deadline = self.world.machine.next_deadline()
+        for _, again_at in self.world.paused.values():
+            late = again_at <= self.world.now
+            self.promise(late or deadline <= again_at, "nobody will wake us to try again")
+
     def _nobody_waits_for_nobody(self) -> None:
         world, machine = self.world, self.world.machine
         owed = machine.waiting_on()
         truth = ["the sampler"] if world.asked else []
+        truth += [] if world.on_trial is None else [f"a decision on batch {world.on_trial}"]
         truth += [f"worker {who.seat} to be ready" for who in world.starting]
         truth += [f"batch {held[0]} from worker {who.seat}" for who in world.alive if (held := world.held_by(who))]
+        paused = [batch for batch, (_, again_at) in world.paused.items() if again_at > world.now]
+        waits = [words for words in owed if "to be tried again" in words]
+        self.promise(sorted(int(words.split()[1]) for words in waits) == sorted(paused), f"{waits}, in truth {paused}")
+        truth += waits
         pauses = [words for words in owed if "to be started again" in words]
         self.promise(sorted(set(owed) - set(pauses)) == sorted(truth), f"waits for {owed}, in truth {truth}")
         self.promise(len(pauses) == sum(due < math.inf for due in self.due), f"pauses: {pauses}, in truth {self.due}")

@@ -60,17 +60,20 @@ class Rules(ABC):
     def turn_is_late(self) -> bool:
         """Whether the crew may run ahead: order holds it up, and the grace is over (at the least it can be)."""
         grace = 0.050 if self.world.completed < 16 else 0.001
-        holder = self.holder()
-        if holder is None:
+        since = self.held_up_since()
+        if since is None:
             return False
-        return self.world.now - max(self.world.busy_since[holder], self.world.wanted_at) >= grace - ROUNDING
+        return self.world.now - max(since, self.world.wanted_at) >= grace - ROUNDING
 
-    def holder(self) -> Worker | None:
-        """The worker that holds up the others, if results wait for order and there is place for more of them."""
+    def held_up_since(self) -> float | None:
+        """Since when one batch holds up the others, if results wait for order and there is place for more of them."""
         world, turn = self.world, self.turn()
         if not self.limits.in_order or turn is None or sum(world.kept.values()) >= self.limits.run_ahead_bytes:
             return None
-        return next((who for who in world.alive if turn in world.inbox[who]), None)
+        if turn in world.paused and world.paused[turn][1] > world.now:
+            return world.paused[turn][0]
+        holder = next((who for who in world.alive if turn in world.inbox[who]), None)
+        return None if holder is None else world.busy_since[holder]
 
     def wakes_to_run_ahead(self) -> None:
         deadline = self.world.machine.next_deadline()
@@ -79,11 +82,18 @@ class Rules(ABC):
 
 class FreeRules(Rules):
     def wants(self, seat: int) -> bool:
-        return not self.world.sampler_ended or bool(self.pending())
+        return not self.world.sampler_ended or bool(self.with_nobody())
+
+    def with_nobody(self) -> set[int]:
+        return self.world.undone.difference(*(self.world.inbox[who] for who in self.world.alive))
 
     def pending(self) -> list[int]:
-        """Drawn, not done, and with nobody."""
-        return sorted(self.world.undone.difference(*(self.world.inbox[who] for who in self.world.alive)))
+        """Drawn, not done, with nobody, and not waiting to be tried again."""
+        return sorted(self.with_nobody() - self.waiting() - {self.world.on_trial})
+
+    def waiting(self) -> set[int]:
+        """To be tried again, and not yet."""
+        return {batch for batch, (_, again_at) in self.world.paused.items() if again_at > self.world.now}
 
     def turn(self) -> int | None:
         if self.limits.in_order:
@@ -91,8 +101,8 @@ class FreeRules(Rules):
         return next(iter(self.world.kept), None)
 
     def sees_draw(self, count: int) -> None:
-        unfinished = len(self.world.undone) + count
-        undelivered = unfinished + len(self.world.kept)
+        unfinished = len(self.world.undone) - len(self.waiting()) + count
+        undelivered = len(self.world.undone) + count + len(self.world.kept)
         self.promise(unfinished <= self.window, "more on its way than the crew can hold")
         if undelivered > self.window:
             self.promise(undelivered <= self.window + self.limits.run_ahead, "ran ahead too far")
@@ -102,6 +112,8 @@ class FreeRules(Rules):
     def sees_send(self, seat: int, batch: int) -> None:
         self.promise(batch in self.world.undone, "sent a batch that is not to be loaded")
         home = self.world.seat_of(batch)
+        sitting = self.world.process_in(home)
+        self.somebody_died |= sitting is not None and self.world.is_retiring(sitting)
         if self.limits.in_order and not self.somebody_died and not self.ran_ahead:
             self.promise(seat == home, f"not round robin: batch {batch} belongs to worker {home}")
         passed_over = [lower for lower in self.pending() if lower < batch and not self.waits_for_its_home(lower)]
@@ -118,15 +130,16 @@ class FreeRules(Rules):
 
     def looks_around(self) -> None:
         world = self.world
-        if any(len(world.held_by(who)) < self.limits.prefetch for who in world.alive):
+        if any(len(world.held_by(who)) < self.limits.prefetch and not world.is_retiring(who) for who in world.alive):
             idle = [batch for batch in self.pending() if not self.waits_for_its_home(batch)]
             self.promise(not idle, f"{idle} lie about while a worker has room")
         if world.asked or world.sampler_ended or not world.epochs:
             return
         undelivered = len(world.undone) + len(world.kept)
         self.promise(undelivered >= self.window, "does not draw though there is room")
-        place = len(world.undone) < self.window and undelivered < self.window + self.limits.run_ahead
-        if place and self.holder():
+        on_hands = len(world.undone) - len(self.waiting())
+        place = on_hands < self.window and undelivered < self.window + self.limits.run_ahead
+        if place and self.held_up_since() is not None:
             self.wakes_to_run_ahead()
 
 
@@ -188,9 +201,9 @@ class BoundRules(Rules):
         world = self.world
         self.promise(not self._next_slots(), "ended before the streams did")
         for seat in range(self.limits.seats):
-            length = min(world.streams[seat], world.asked_of[seat])
+            length = min(world.streams[seat], world.asked_of[seat], world.cut.get(seat, math.inf))
             mine = {(batch - world.first) // self.limits.seats for batch in world.given if world.seat_of(batch) == seat}
-            self.promise(set(range(length)) <= mine, f"the stream of seat {seat} is not complete")
+            self.promise(set(range(int(length))) <= mine, f"the stream of seat {seat} is not complete")
             extra = {world.first + place * self.limits.seats + seat for place in mine if place >= length}
             self.promise(extra <= self.condemned, f"{extra} cannot be in the stream of seat {seat}")
 
@@ -205,7 +218,7 @@ class BoundRules(Rules):
         self.promise(not idle, f"does not ask {idle} though there is room")
         loads = [max(self.limits.prefetch, self.load(seat)) for seat in range(self.limits.seats)]
         able = [who for who in world.alive if not self.ended(who.seat) and self._has_room(who)]
-        if able and self.holder() and sum(loads) < self.window + self.limits.run_ahead:
+        if able and self.held_up_since() is not None and sum(loads) < self.window + self.limits.run_ahead:
             self.wakes_to_run_ahead()
 
     def _has_room(self, who: Worker) -> bool:

@@ -19,6 +19,7 @@ def some_limits(rng: Random) -> Limits:
         attempts=rng.choice([1, 2, 2, 3, 99]),
         max_restarts=rng.choice([None, None, None, 0, 3, 20]),
         crash_loop=rng.choice([3, 10, 10**6, 10**6]),
+        recycle_after=rng.choice([None, None, 1, 3]),
         run_ahead=rng.choice([0, 1, 5, 128]),
         run_ahead_bytes=rng.choice([1, 300, 1 << 20]),
     )

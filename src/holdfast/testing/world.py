@@ -11,14 +11,18 @@ import math
 from collections.abc import Callable, Iterator
 from random import Random
 
-from .._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Send, Start
+from .._core.commands import Command, Condemn, Deliver, Discard, Draw, End, Fail, Retire, Send, Start
 from .._core.events import (
+    BatchFailed,
     BatchReady,
     Closed,
     Drawn,
     EpochBegan,
     Event,
+    Outgrown,
+    Pardoned,
     SamplerEnded,
+    Sentenced,
     StreamEnded,
     Ticked,
     Wanted,
@@ -74,7 +78,12 @@ class World:
         self.kept: dict[int, int] = {}  # results in the hands of the machine, in order of completion
         self.given: list[int] = []
         self.asked_of = [0] * limits.seats  # bound: how many batches of its stream each seat was asked for
+        self.cut: dict[int, int] = {}  # seat -> how many batches its stream has, as nobody gets beyond them
         self.void: dict[int, int] = {}  # seat -> number of the first batch its stream does not have
+        self.paused: dict[int, tuple[float, float]] = {}  # failed: since when, and when it may be tried again
+        self.on_trial: int | None = None  # condemned, and not yet answered
+        self.taken: dict[Worker, int] = {}  # batches that each life was sent
+        self.outgrown: set[Worker] = set()
         self.arrived: int | None = None  # the result that the present event brought
         self.referee = Referee(self)
 
@@ -88,6 +97,11 @@ class World:
     def held_by(self, who: Worker) -> list[int]:
         """What this worker was sent, has not returned, and still should."""
         return [batch for batch in self.inbox.get(who, ()) if batch in self.undone]
+
+    def is_retiring(self, who: Worker) -> bool:
+        limit = self.limits.recycle_after
+        spent = limit is not None and not self.limits.bound and self.taken[who] >= limit
+        return spent or who in self.outgrown
 
     def process_in(self, seat: int) -> Worker | None:
         return next((who for who in self.starting + self.alive if who.seat == seat), None)
@@ -107,11 +121,13 @@ class World:
         match command:
             case Start(who, _):
                 self.starting.append(who)
-                self.inbox[who] = []
+                self.inbox[who], self.taken[who] = [], 0
             case Send(who, batch):
                 if not self.held_by(who):
                     self.busy_since[who] = self.now
                 self.inbox[who].append(batch)
+                self.taken[who] += 1
+                self.paused.pop(batch, None)
                 if self.limits.bound:
                     self._asks_for(batch)
             case Draw(count):
@@ -126,8 +142,10 @@ class World:
                 else:
                     del self.kept[batch]
             case Condemn(batch):
-                self.undone.discard(batch)
-                self.kept[batch] = 0
+                self.on_trial = batch
+            case Retire(who):
+                self.alive.remove(who)
+                self._ends(who)
             case Fail():
                 self.over, self.user_waits = True, False
             case End():
@@ -163,6 +181,9 @@ class World:
     def mishaps(self) -> Iterator[tuple[float, Move]]:
         if self._busy():
             yield self.deadly, self.dies_at_work
+            yield 0.5, self.fails
+        if self.alive:
+            yield 0.1, self.outgrows
         if self.starting or self.alive:
             yield 0.3, self.dies_anywhere
         if self.dead:
@@ -186,6 +207,8 @@ class World:
         self.undone.clear()
         self.given.clear()
         self.void.clear()
+        self.cut.clear()
+        self.paused.clear()
         self.happens(EpochBegan())
 
     def sampler_answers(self, rng: Random) -> None:
@@ -225,6 +248,22 @@ class World:
             self.busy_since[who] = self.now
         self._arrives(who, batch, size, current and not self.over)
 
+    def fails(self, rng: Random) -> None:
+        who = rng.choice(self._busy())
+        if self.limits.bound:
+            return
+        batch, again_at = self.inbox[who].pop(0), self.now + rng.choice([0.0, 0.002, 0.5])
+        if batch in self.undone:
+            self.busy_since[who] = self.now
+            self.paused[batch] = self.now, again_at
+        self.happens(BatchFailed(who, batch, again_at))
+
+    def outgrows(self, rng: Random) -> None:
+        who = rng.choice(self.alive)
+        if not self.limits.bound:
+            self.outgrown.add(who)
+        self.happens(Outgrown(who))
+
     def speaks_late(self, rng: Random) -> None:
         who, batch = self.last_words.pop(rng.randrange(len(self.last_words)))
         self._arrives(who, batch, size=1, welcome=False)
@@ -249,10 +288,37 @@ class World:
         suspects = self.inbox[who][: 1 if rng.random() < 0.7 else None]  # it may have got further than we heard
         batch = rng.choice(suspects) if suspects and rng.random() < 0.9 else None
         known = batch is not None and rng.random() < 0.9
-        event = WorkerExited(who, batch, rng.randrange(self.samples) if known else None)
+        event = WorkerExited(who, batch, rng.randrange(self.samples) if known else None, hung=rng.random() < 0.05)
         self.referee.loses(event)
-        self.last_words += [(who, batch) for batch in self.inbox.pop(who)]
+        self._ends(who)
         self.happens(event)
+        if self.on_trial is not None and not self.over:
+            self._is_judged(self.on_trial, rng)
+
+    def _ends(self, who: Worker) -> None:
+        self.last_words += [(who, batch) for batch in self.inbox.pop(who)]
+        self.outgrown.discard(who)
+
+    def _is_judged(self, batch: int, rng: Random) -> None:
+        """As the engine does it: at once."""
+        self.on_trial, bound = None, self.limits.bound
+        if rng.random() < 0.3:
+            again_at = self.now + rng.choice([0.0, 0.5])
+            if not bound:
+                self.paused[batch] = self.now, again_at
+            self.happens(Pardoned(batch, again_at))
+            return
+        self.undone.remove(batch)
+        self.kept[batch] = 0
+        if bound:
+            self._is_cut(self.seat_of(batch), batch + 1)
+        self.happens(Sentenced(batch))
+
+    def _is_cut(self, seat: int, end: int) -> None:
+        """The stream of this seat cannot be read from this number on."""
+        self.void[seat] = end
+        self.cut[seat] = len(range(self.first + seat, end, self.limits.seats))
+        self.undone -= {batch for batch in self.undone if batch >= end and self.seat_of(batch) == seat}
 
     def is_mistaken_for_alive(self, rng: Random) -> None:
         who = rng.choice(self.dead)

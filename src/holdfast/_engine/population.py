@@ -1,0 +1,28 @@
+"""What a loader's sampler chooses from, where that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+)
+
+
+def population(sampler: Any) -> Sequence[Any] | None:
+    """Every index that it can give; None when nobody but the sampler knows.
+
+    A class of the user's own is asked for nothing, also when it derives from torch's: it may choose otherwise.
+    """
+    if type(sampler) is BatchSampler:
+        return population(sampler.sampler)
+    if type(sampler) is SubsetRandomSampler:
+        return sampler.indices
+    whole = {RandomSampler: "data_source", SequentialSampler: "data_source", DistributedSampler: "dataset"}
+    name = whole.get(type(sampler))
+    return None if name is None else range(len(getattr(sampler, name)))

@@ -1,0 +1,94 @@
+"""Who has been silent for too long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast._core.events import Worker
+from holdfast._core.machine import Machine
+from holdfast._transport.logbook import Entry, Phase
+
+from .berth import Berth
+from .judge import Whose
+from .stalls import Stall, examine, examine_thread
+
+REPORT_AFTER = 60.0  # seconds, when nobody said otherwise
+Berths = Iterable[tuple[Worker, Berth]]
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A worker that makes no progress, and what its logbook says. ``sample`` is a position in the batch."""
+
+    who: Worker
+    berth: Berth
+    entry: Entry
+    batch: int | None
+    sample: int | None
+    seconds: float
+
+    @property
+    def whose(self) -> Whose:
+        return Whose(self.who.seat, self.who.life, self.berth.process.pid)
+
+    def words(self, first: int, indices: Any) -> str:
+        """What it is doing, with batches counted from the beginning of the epoch."""
+        if self.entry.phase is Phase.IDLE and self.batch is not None:
+            return f"batch {self.batch - first} waits to be begun"
+        return replace(self.entry, batch=self.entry.batch - first).words(indices)
+
+
+class Watch:
+    """What a crew is watched for. ``acts``: a stall is not only reported. ``memory``: bytes a worker may have; 0: any."""
+
+    def __init__(self, stall_timeout: float | None = None, max_worker_memory: int | None = None) -> None:
+        self.timeout = REPORT_AFTER if stall_timeout is None else stall_timeout or math.inf
+        self.acts = bool(stall_timeout)
+        self.memory = max_worker_memory or 0
+        self.next_look = math.inf
+        self._told: dict[Worker, float] = {}  # since when those were silent that were reported already
+
+    def begin(self, now: float) -> None:
+        self.next_look = now + self.timeout
+
+    def look(self, berths: Berths, machine: Machine, now: float) -> Iterator[Silent]:
+        """Those whose time is up, each once; sets the time of the next look."""
+        next_look, found = now + self.timeout, []
+        for silent in _busy(berths, machine, now):
+            since = now - silent.seconds
+            if self._told.get(silent.who, -1.0) >= since - 0.001:
+                continue
+            if silent.seconds < self.timeout:
+                next_look = min(next_look, since + self.timeout)
+            else:
+                self._told[silent.who] = since
+                found.append(silent)
+        self.next_look = next_look
+        return iter(found)
+
+    def slowest(self, berths: Berths, machine: Machine, now: float) -> Silent | None:
+        return max(_busy(berths, machine, now), key=lambda silent: silent.seconds, default=None)
+
+
+def _busy(berths: Berths, machine: Machine, now: float) -> Iterator[Silent]:
+    for who, berth in berths:
+        seat, entry = machine.seats[who.seat], berth.logbook.read()
+        if who.life != seat.life:
+            continue  # it is leaving
+        since = max(entry.since, berth.since)
+        if entry.loading:
+            sample = entry.sample if entry.sample >= 0 else None
+            yield Silent(who, berth, entry, entry.batch, sample, now - since)
+        elif entry.phase is not Phase.IDLE:
+            yield Silent(who, berth, entry, None, None, now - since)
+        elif seat.held:
+            yield Silent(who, berth, entry, seat.held[0], None, now - max(since, seat.since))
+
+
+def explain(silent: Silent) -> Stall:
+    """What it waits for. A thread is looked at from inside."""
+    ident = silent.berth.process.ident
+    return examine(silent.berth.process.pid) if ident is None else examine_thread(ident)

@@ -1,0 +1,69 @@
+"""Many small objects, of which each worker comes to have its own: by unpickling them, or, as a fork, by reading them,
+which writes their reference counts and so copies the pages they are on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from .finding import Finding, Severity, target
+from .graph import chosen, walk
+
+LARGE = 16 << 20  # bytes in small objects, below which nobody notices
+_SAMPLED = 64
+_POINTER = 8
+_SIZED = (str, bytes, int, float, tuple, list, dict, set, frozenset)
+
+
+def large_containers(root: object, name: str = "dataset", large: int = LARGE) -> list[Finding]:
+    """Lists and dicts of ``large`` bytes or more in small objects, estimated from a few of these."""
+    found = []
+    for path, value in walk(root, name):
+        count, bytes_each = _estimate(value)
+        if count * bytes_each >= large:
+            found.append(_finding(path, value, count, count * bytes_each))
+    return found
+
+
+def _finding(path: str, value: object, count: int, size: int) -> Finding:
+    why = f"{count:,} objects, about {size >> 20} MiB, of which each worker comes to have a copy"
+    is_text = type(value) is list and all(type(member) is str for member in value[:_SAMPLED])
+    fix = f"{target(path)} = numpy.array({target(path)})" + ("" if is_text else "  # arrays for its columns")
+    return Finding(path, type(value).__name__, why, fix, Severity.NOTE)
+
+
+def _estimate(value: Any) -> tuple[int, int]:
+    """How many objects, and the bytes that each takes with what it holds and its place."""
+    sampled: list[tuple[Any, ...]]
+    try:
+        if type(value) is dict:
+            sampled = list(islice(value.items(), _SAMPLED))
+        elif type(value) is list or type(value) is tuple:
+            sampled = [(value[i],) for i in chosen(len(value), _SAMPLED)]
+        else:
+            return 0, 0
+    except (IndexError, RuntimeError):  # changed by another thread meanwhile
+        return 0, 0
+    parts = [part for element in sampled for part in element]
+    times = Counter(map(id, parts))  # one that is met twice is one for all: a label, a number
+    total = sum(_size(part) + _POINTER for part in parts if times[id(part)] == 1)
+    return len(value), total // max(1, len(sampled))
+
+
+def _size(value: object) -> int:
+    """Bytes of one object and, one level down, of what it holds."""
+    return _own_size(value) + sum(_own_size(member) for member in _parts(value))
+
+
+def _own_size(value: object) -> int:
+    kind = next((kind for kind in _SIZED if type(value) is kind), object)
+    return int(kind.__sizeof__(value))
+
+
+def _parts(value: Any) -> Iterator[object]:
+    if type(value) is list or type(value) is tuple:
+        yield from value[:_SAMPLED]
+    elif type(value) is dict:
+        yield from islice(value.values(), _SAMPLED)

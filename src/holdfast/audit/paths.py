@@ -1,0 +1,80 @@
+"""Paths in a data set: relative ones, and folders that explain why it is empty."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from .anatomy import anatomy
+from .finding import Finding, Severity, target
+from .graph import USUAL, Limits, walk
+
+_LONGEST = 4096
+_NAMES_A_PLACE = re.compile(r"(root|path|dir|directory|folder|file|filename)s?(\[.*\])?$", re.IGNORECASE)
+_WILDCARD = re.compile(r"[*?\[{]")
+_INDEX = re.compile(r"\[[^\]]*\]$")
+_NEAR = Limits(depth=4, objects=500)
+
+
+def relative_paths(root: object, name: str = "dataset") -> list[Finding]:
+    """Relative paths that lead somewhere from the folder the trainer is in now; of a container the first only."""
+    found: dict[str, Finding] = {}
+    for path, text in _texts(root, name, USUAL):
+        owner = _INDEX.sub("", path)
+        if owner not in found and not os.path.isabs(text) and _is_there(text):
+            found[owner] = Finding(
+                path,
+                "relative path",
+                f"{text!r} is looked for where a worker happens to be, which is not here after a chdir",
+                f"{target(path)} = os.path.abspath({text!r})",
+                Severity.WARNING,
+            )
+    return list(found.values())
+
+
+def kind_of_emptiness(dataset: object) -> str:
+    """What explains that a data set is empty: ``its folder /data/train is empty``; "" when nothing is seen."""
+    places = [(path, text) for path, text in _texts(dataset, "dataset", _NEAR) if "://" not in text]
+    named = [text for path, text in places if _NAMES_A_PLACE.search(path)]
+    others = [text for _, text in places if os.path.isabs(text)]
+    return next((hint for hint in map(_emptiness_of, named + others) if hint), "")
+
+
+def _emptiness_of(text: str) -> str:
+    fixed, *pattern = _WILDCARD.split(text, maxsplit=1)
+    place = os.path.abspath(os.path.dirname(fixed) if pattern else fixed)
+    try:
+        if not os.path.exists(place):
+            return f"{place} does not exist"
+        if not os.path.isdir(place):
+            return "" if os.path.getsize(place) else f"its file {place} is empty"
+        with os.scandir(place) as entries:
+            if next(entries, None) is not None:
+                return ""
+        return f"its folder {place} is an empty mount" if os.path.ismount(place) else f"its folder {place} is empty"
+    except OSError as error:
+        return f"{place} cannot be read: {error.strerror}"
+
+
+def _texts(root: object, name: str, limits: Limits) -> Iterator[tuple[str, str]]:
+    """(path, text) of whatever looks like a path in the file system."""
+    for path, value in walk(root, name, limits):
+        if type(value) is str:
+            if 0 < len(value) < _LONGEST and value.isprintable() and _is_path(path, value):
+                yield path, value
+        elif ("pathlib", "PurePath") in anatomy(value).bases:
+            yield path, PurePath.__str__(value)
+
+
+def _is_path(path: str, text: str) -> bool:
+    """A bare word is a path only when its attribute says so: ``split = "train"`` is not, beside a folder train."""
+    return os.sep in text or bool(_NAMES_A_PLACE.search(path)) or bool(os.path.splitext(text)[1])
+
+
+def _is_there(text: str) -> bool:
+    try:
+        return os.path.exists(text)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,53 @@
+"""Where a program of the gauntlet runs: limits and a /dev/shm of its own.
+
+Run as a script it makes the room in its own process and then becomes the program, so that nothing of it reaches anyone
+else: ``python room.py '{"descriptors": 256}' python program.py``. It imports nothing of holdfast.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from dataclasses import dataclass
+
+_NEW_MOUNTS = 0x00020000  # CLONE_NEWNS
+_PRIVATE_BELOW = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a program may use. None: what everybody may."""
+
+    shm: int | None = None  # bytes of a private /dev/shm; takes root, or the right to make mount namespaces
+    descriptors: int | None = None
+
+    def enter(self) -> None:
+        """For this process and all that it starts, for good."""
+        # A shell that runs the gauntlet in the background has it ignore Ctrl-C, and programs inherit that.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if self.descriptors is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+        if self.shm is not None:
+            _replace_shm(self.shm)
+
+
+def _replace_shm(size: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.unshare(_NEW_MOUNTS), "a mount namespace (it takes root)")
+    _check(libc.mount(b"none", b"/", None, ctypes.c_ulong(_PRIVATE_BELOW), None), "private mounts")
+    _check(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", ctypes.c_ulong(0), b"size=%d" % size), "a /dev/shm of its own")
+
+
+def _check(status: int, what: str) -> None:
+    if status:
+        sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+if __name__ == "__main__":
+    Room(**json.loads(sys.argv[1])).enter()
+    os.execv(sys.argv[2], sys.argv[2:])

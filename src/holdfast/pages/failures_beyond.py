@@ -1,0 +1,234 @@
+"""Failures of pools, shared memory, ranks and resumed runs. None of their promises is kept in this version."""
+
+from __future__ import annotations
+
+from .failure import Failure
+
+BEYOND = (
+    Failure(
+        "F60",
+        "Pool.map waits for ever when a worker is killed",
+        today="`Pool.map` never returns after a worker was killed.",
+        cause="`multiprocessing.Pool` starts a new worker and forgets the task that the old one had.",
+        promise="that task is tried again or fails alone; the rest complete.",
+        remedy="`concurrent.futures.ProcessPoolExecutor` notices, and fails as a whole (F61).",
+        patterns=(
+            r"Pool\.(map|imap|starmap|apply)[^\n]{0,60}(hang|wait|stuck|never returns)",
+            r"(hang|wait|stuck)[^\n]{0,60}Pool\.(map|imap|starmap)",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F61",
+        "BrokenProcessPool: everything is lost",
+        today="`BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running "
+        "or pending.`",
+        cause="One worker ended; `ProcessPoolExecutor` cannot tell whose task it had and fails all of them.",
+        promise="that task is tried again or fails alone; the rest complete.",
+        remedy="Keep the list of tasks, make a new executor, and submit what is not done.",
+        patterns=(r"BrokenProcessPool", r"A process in the process pool was terminated abruptly[^\n]*"),
+        available=False,
+    ),
+    Failure(
+        "F62",
+        "a shared array cannot be passed to a pool",
+        today="`RuntimeError: SynchronizedArray objects should only be shared between processes through inheritance`.",
+        cause="`mp.Array`, `Value` and `Lock` travel only while a process is being started.",
+        promise="shared arrays pass as arguments.",
+        remedy="Hand it over once: `Pool(initializer=set_array, initargs=(array,))`.",
+        patterns=(r"should only be shared (between processes )?through inheritance",),
+        available=False,
+    ),
+    Failure(
+        "F63",
+        "a tensor passed to a pool becomes shared",
+        today="A worker of `torch.multiprocessing.Pool` writes to a tensor, and the trainer's tensor changes.",
+        cause="torch's pickling moves the memory of a tensor into shared memory, silently.",
+        promise="sharing is asked for, never silent.",
+        remedy="Pass `tensor.clone()` or a numpy array.",
+        patterns=(
+            r"tensor[^\n]{0,60}(silently|becomes?|becoming) (a )?shared",
+            r"(pool|worker) (changes|modifies|overwrites)[^\n]{0,40}tensor",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F64",
+        "SharedMemory leaks, or is read after it was closed",
+        today="`resource_tracker: There appear to be 1 leaked shared_memory objects to clean up at shutdown`, a "
+        "segfault after `close()`, or memory left in `/dev/shm`.",
+        cause="The name outlives its makers until somebody unlinks it; a numpy view does not keep the mapping.",
+        promise="no use after free, and nothing is left when everybody was killed.",
+        remedy="One owner that unlinks in `finally`; copy out of the array before `close()`.",
+        patterns=(
+            r"leaked shared_memory objects?[^\n]*",
+            r"resource_tracker[^\n]{0,80}leaked",
+            r"SharedMemory[^\n]{0,60}(leak|segfault|unlink|close)",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F65",
+        "a model cannot be loaded in ranks, and the run looks successful",
+        today="`Weights only load failed`, swallowed in a child; exit status 0.",
+        cause="`torch.load` refuses whole models since torch 2.6, and the error of a child is not looked at.",
+        promise="failure is failure, and weights are shared once.",
+        remedy="Save and load a `state_dict`; check `exitcode` of every process.",
+        patterns=(r"Weights only load failed[^\n]*", r"weights_only"),
+        available=False,
+    ),
+    Failure(
+        "F66",
+        "spawn reports success for a rank that ended early",
+        today="`torch.multiprocessing.spawn` returns although a rank left with status 0 before its work was done; or "
+        "`ProcessExitedException: process 1 terminated with signal SIGKILL`.",
+        cause="Status 0 counts as success, whatever was done before.",
+        promise="it is not success.",
+        remedy="Let each rank write a mark when it is done, and look for all of them.",
+        patterns=(
+            r"ProcessExitedException[^\n]*",
+            r"process \d+ terminated with (exit code|signal)[^\n]*",
+            r"ProcessRaisedException",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F67",
+        "hundreds of tensors as results of a pool hit the descriptor limit",
+        today="`Too many open files` from a pool that returns tensors, then silence.",
+        cause="Each tensor in flight holds a descriptor.",
+        promise="results travel through memory that needs no descriptor each.",
+        remedy='Return numpy arrays, or `torch.multiprocessing.set_sharing_strategy("file_system")`.',
+        patterns=(r"\bpool\b[\s\S]{0,4000}?Too many open files[^\n]*",),
+        available=False,
+    ),
+    Failure(
+        "F68",
+        "a function under the main guard is not found by a pool",
+        today="`Process SpawnPoolWorker-1: ... Can't get attribute 'work' on <module '__mp_main__'>`, again and "
+        "again, and `map` never returns.",
+        cause="The worker imports the script without what is under the guard, fails, and is replaced for ever.",
+        promise="functions are shipped by value.",
+        remedy='Define the function above `if __name__ == "__main__":`.',
+        patterns=(
+            r"SpawnPoolWorker-\d+[\s\S]{0,4000}?Can't get attribute '?[\w.<>]+'? on <module[^\n]*",
+            r"Can't get attribute '?[\w.<>]+'? on <module '__mp_main__'",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F69",
+        "a pool's task without end",
+        today="`multiprocessing.context.TimeoutError` from `get(timeout=...)`; the worker stays busy for ever.",
+        cause="`get` stops waiting; nobody ends the task.",
+        promise="a limit for each task frees and replaces its worker.",
+        remedy="`pool.terminate()` ends all; a limit inside the task needs `signal.alarm`.",
+        patterns=(
+            r"multiprocessing\.context\.TimeoutError",
+            r"(task|future)[^\n]{0,40}(never ends|without end|runs for ?ever)",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F80",
+        "no resume in the middle of an epoch",
+        today="After a restart the epoch begins anew, or skips through hours of data; torchdata asserts an equal "
+        "number of workers.",
+        cause="torch's loader has no state. torchdata's `StatefulDataLoader` keeps one per worker, and ignores a load "
+        "after `iter()`.",
+        promise="exact, at once, for any number of workers and ranks.",
+        remedy="Save the number of batches and skip them with the same seed; or `torchdata.stateful_dataloader` with "
+        "the same `num_workers`.",
+        patterns=(r"resum(e|ing)[^\n]{0,60}(epoch|loader|training)", r"StatefulDataLoader", r"mid.epoch"),
+        available=False,
+    ),
+    Failure(
+        "F81",
+        "a resumed run repeats or drops samples",
+        today="Some samples come twice, or not at all, after a restart.",
+        cause="Workers were ahead of the training loop when the state was saved: what was prefetched counts as seen.",
+        promise="only delivered batches count.",
+        remedy="Count batches in the training loop, not in the sampler.",
+        patterns=(
+            r"(resum|restart|checkpoint)[^\n]{0,80}(repeats?|drops?|twice|skips?|duplicat)[^\n]{0,30}(samples?|batch)",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F82",
+        "accelerate and HF Trainer replace the loader",
+        today="Options of a loader of your own have no effect after `accelerator.prepare(loader)`.",
+        cause="They make a plain torch DataLoader from its attributes.",
+        promise="an adapter keeps the loader, and a warning says when it was replaced.",
+        remedy="Look at `type(loader)` after `prepare`; `accelerator.prepare_data_loader` with "
+        "`dispatch_batches=False`.",
+        patterns=(r"accelerat(e|or)[^\n]{0,80}(loader|prepare)",),
+        available=False,
+    ),
+    Failure(
+        "F83",
+        "Lightning makes the loader anew",
+        today="`Trying to inject custom DistributedSampler into the loader ... fails`, or private options are lost.",
+        cause="Lightning rebuilds loaders from their attributes to change the sampler; it saves the state of rank 0 "
+        "only.",
+        promise="options survive, and state is the same on all ranks.",
+        remedy="`Trainer(use_distributed_sampler=False)` and a sampler of your own.",
+        patterns=(r"Trying to inject (custom|parameters)[^\n]*", r"lightning[^\n]{0,60}(loader|sampler)"),
+        available=False,
+    ),
+    Failure(
+        "F84",
+        "ranks have unequal shares",
+        today="`Watchdog caught collective operation timeout`: one rank waits for another at the end; or tail samples "
+        "come twice.",
+        cause="`DistributedSampler` repeats or drops samples to make shares equal; iterable shards are unequal.",
+        promise="each sample once, and equal numbers of steps.",
+        remedy="`drop_last=True`, or `torch.distributed.algorithms.join.Join` for unequal ends.",
+        patterns=(
+            r"Watchdog caught collective operation timeout[^\n]*",
+            r"DistributedSampler",
+            r"uneven (shards|inputs)",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F85",
+        "which num_workers?",
+        today="`This DataLoader will create 16 worker processes in total. Our suggested max number of worker in "
+        "current system is 2`.",
+        cause="torch compares with the cores this process may use; what is best depends on the data set.",
+        promise='`num_workers="auto"` measures.',
+        remedy="Begin with the number of cores you may use (`len(os.sched_getaffinity(0))`) divided by the ranks on "
+        "the machine, and measure.",
+        patterns=(
+            r"This DataLoader will create \d+ worker processes[^\n]*",
+            r"suggested max number of worker[^\n]*",
+            r"(how many|which|best) num_workers",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F86",
+        "is the accelerator waiting for data?",
+        today="Low utilisation; Lightning: `does not have many workers which may be a bottleneck`.",
+        cause="Nothing in torch tells time in the loader from time in the model.",
+        promise="numbers and a verdict from the loader itself.",
+        remedy="Time `next(batches)` in the loop; compare with a run on one batch that is used again and again.",
+        patterns=(
+            r"does not have many workers which may be a bottleneck[^\n]*",
+            r"Consider increasing the value of the `?num_workers`?[^\n]*",
+            r"(GPU|accelerator)[^\n]{0,40}(waiting|idle|utili[sz]ation|starv)",
+        ),
+        available=False,
+    ),
+    Failure(
+        "F87",
+        "breakpoint() in a worker",
+        today="`bdb.BdbQuit`, at once.",
+        cause="A worker's standard input is `/dev/null`: the debugger reads an end of file.",
+        promise="a prompt on the trainer's terminal.",
+        remedy="`num_workers=0`, or `dataset[index]` in the trainer.",
+        patterns=(r"bdb\.BdbQuit|BdbQuit", r"breakpoint\(\)|set_trace\(\)"),
+        available=False,
+    ),
+)

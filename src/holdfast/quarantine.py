@@ -1,0 +1,68 @@
+"""Samples known to be bad, remembered across runs in a file with one line of JSON for each."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .policies import Answer, Kinds, Skip
+
+if TYPE_CHECKING:
+    from .fault import Fault
+    from .ledger import Ledger
+
+
+@dataclass(frozen=True, init=False)
+class Quarantine(Skip):
+    """Skips, and writes what it skipped to ``path``; what is listed there is left out before it is fetched.
+
+    A line names a sample by its index and, where that is known, by what describes it (a path): when the data set
+    was changed and the index means another sample now, the line does not count.
+    """
+
+    path: str | os.PathLike[str] = "bad.jsonl"
+    limit: int | float | None = None
+    refill: bool = True
+    probation: int = 100
+    on: Kinds | None = None
+    never: Kinds = ()
+
+    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
+        unknown = set(options) - {"limit", "refill", "probation", "on", "never"}
+        if unknown:
+            raise TypeError(f"Quarantine() got an unexpected keyword argument {unknown.pop()!r}")
+        for name, value in {"path": os.fspath(path), **options}.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def _answer(self, fault: Fault, ledger: Ledger) -> Answer | None:
+        answer = super()._answer(fault, ledger)
+        if not ledger.is_bad(fault.index):
+            self._write(fault)
+        return answer
+
+    def _write(self, fault: Fault) -> None:
+        facts = fault.to_dict()
+        line = {name: facts[name] for name in ("index", "where", "kind", "error", "when")}
+        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")  # one write: several ranks may append to one file
+
+    def known(self, describe: Callable[[Any], str]) -> Iterator[tuple[Any, str]]:
+        """(index, where) of every line that still holds."""
+        try:
+            lines = Path(self.path).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return
+        for line in lines:
+            try:
+                entry = json.loads(line)
+                index, where = entry["index"], entry.get("where", "")
+            except (ValueError, TypeError, KeyError):
+                continue  # a line that was cut short when its writer was killed
+            if not where or describe(index) in ("", where):
+                yield index, where
