@@ -368,7 +368,7 @@ def test_children_of_multiprocessing_have_lives_too(diary, start):
 
 
 TRAINER = """
-    import os, sys
+    import multiprocessing.util, os, sys
     from holdfast.recipe import per_worker
 
     file = per_worker(open, sys.argv[1], "w")
@@ -376,6 +376,7 @@ TRAINER = """
     if not os.fork():
         assert file.closed is False      # one of its own, of which the parent knows nothing
         del file
+        multiprocessing.util._finalizer_registry.clear()  # as it does in its own children
         os._exit(0)
     os.wait()
 """

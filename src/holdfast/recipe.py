@@ -80,7 +80,7 @@ class Recipe(NamedTuple):
         try:
             return self.factory(*self.args, **self.kwargs)
         except Exception as error:
-            from ._engine.results import add_note
+            from ._transport.faults import add_note
 
             add_note(error, f"in {self}")
             raise

@@ -141,8 +141,8 @@ BUGS = {
     "the shelf has no bottom": ("schedule", "shelf.bytes < self.limits.run_ahead_bytes", "True"),
     "the crew runs ahead too far": (
         "free",
-        "min(self.window - shelf.unfinished, normal + self.limits.run_ahead)",
-        "self.window - shelf.unfinished",
+        "min(self.window - shelf.unfinished + len(self.paused), normal + self.limits.run_ahead)",
+        "self.window - shelf.unfinished + len(self.paused)",
     ),
     "a stream runs ahead of the others' share": (
         "bound",

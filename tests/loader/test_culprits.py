@@ -93,6 +93,17 @@ DIFFERENCES = {
         ("sample[0]", 0, "(3, 20)", 1, "(3, 24)"),
         [1, 2],
     ),
+    "an array that may go first": (
+        [numpy.zeros((3, 20)), small(), small(), large()],
+        ("sample", 1, "(3, 20)", 3, "(3, 24)"),
+        [3],
+    ),
+    "keys that nobody asks for": (
+        [{"a": 1}, {"a": 1, "b": 2}, {"a": 1, "c": 2}, {}],
+        ("sample", 0, "key 'a'", 3, "no key 'a'"),
+        [3],
+    ),
+    "all in pairs, but not together": ([[], {}, {}, 5], ("sample", 1, "dict", 0, "list of length 0"), [0, 3]),
     "texts in an array": ([numpy.array(["a"]), numpy.array([1])], ("sample", 1, "(1,)", 0, "(1,)"), [0]),
 }
 
@@ -301,6 +312,15 @@ def test_unequal_samples_are_explained(collate):
     assert error.second == (72, "(3, 24)", "/data/2.jpg")
     assert error.reason == str(original)
     assert "stack expects each tensor to be equal size" in str(error)
+
+
+def test_two_of_a_batch_can_be_explained_by_themselves():
+    samples = [small(), large(), small(), large()]
+    with pytest.raises(RuntimeError) as caught:
+        default_collate(samples)
+    error = explain_collate(caught.value, [samples[2], samples[3]], [72, 73], str)
+    assert isinstance(error, UnequalSamples)
+    assert (error.first, error.second) == ((72, "(3, 20)", "0"), (73, "(3, 24)", "1"))
 
 
 def test_a_none_elsewhere_is_not_blamed_for_unequal_samples():

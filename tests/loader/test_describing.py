@@ -204,8 +204,8 @@ def test_else_a_path_is_found_in_the_calls_that_failed(tmp_path):
 
     class Decodes(Folder):
         def __getitem__(self, index: int) -> Any:
-            path = f"{tmp_path}/{index}.jpg"
-            return self.decode(path, f"/labels/{index}")
+            labels, path = "/labels/list.txt", f"{tmp_path}/{index}.jpg"
+            return self.decode(path, f"{labels}:{index}")
 
         def decode(self, path: str, label: str) -> Any:
             return Image.open(path, formats=["JPEG"])
@@ -285,6 +285,14 @@ class Spoils:
         return img[5]
 
 
+class Late:
+    """Would put something else in the place of its argument after the line that fails."""
+
+    def __call__(self, img: Any) -> Any:
+        img = img[10**6]
+        return img + 1
+
+
 class Fails(torch.nn.Module):
     def forward(self, x: Any, strength: float = 1.0) -> Any:
         x = list(x)
@@ -355,6 +363,15 @@ def test_the_same_transform_in_two_places_is_told_apart_by_a_counter_or_not_at_a
     assert told(sequential) == f"transform 2 or 3 of 3 in Sequential: Fails, {GIVEN}"
 
 
+def test_functions_of_the_same_code_are_told_apart():
+    def failing_if(fail: bool) -> Callable[[Any], Any]:
+        return lambda value: fails(value) if fail else value
+
+    assert told(Compose(*map(failing_if, [False, False, True, False]))).startswith(
+        "transform 3 of 4 in Compose: the lam"
+    )
+
+
 def test_a_transform_that_takes_names_is_told_its_first():
     class Named(Transformed):
         def __getitem__(self, index: int) -> Any:
@@ -391,7 +408,17 @@ def test_a_transform_by_itself_is_named():
 
 
 def test_an_argument_that_was_replaced_is_not_said_to_be_given():
-    assert told(Spoils()) == "transform Spoils, by then with an ndarray (2, 2) float64"
+    class Careful(Compose):
+        def __call__(self, img: Any) -> Any:
+            result = img
+            for t in self.transforms:
+                result = t(result)
+            return result
+
+    by_then = "by then with an ndarray (2, 2) float64"
+    assert told(Spoils()) == f"transform Spoils, {by_then}"
+    assert told(Careful(torch.flatten, Spoils())) == f"transform 2 of 2 in Careful: Spoils, {by_then}"
+    assert told(Late()) == f"transform Late, {GIVEN}"
 
 
 def test_of_a_transform_that_passes_on_to_another_the_other_is_named():

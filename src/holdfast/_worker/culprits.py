@@ -7,11 +7,10 @@ not known: it is tried on parts of the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import is_
-from types import ModuleType
 from typing import Any
 
 from holdfast.errors import NoneSample, UnequalSamples
+from holdfast.policies import is_programming_error
 
 from .columns import none_in, odd_ones, unequal
 from .describe import ended_calls
@@ -37,7 +36,8 @@ def explain_collate(
 ) -> Exception:
     """What to raise in place of an error of default_collate; the same error when it is not one, or nothing explains it.
 
-    ``where`` describes the sample at a position of the batch; ``indices`` is None for a stream. Never raises.
+    ``samples`` are those of the batch, or some of them. ``where`` describes the one at a position among them;
+    ``indices`` is None for a stream. Never raises.
     """
     try:
         if not _is_about(samples, error):
@@ -56,10 +56,10 @@ def explain_collate(
 
 
 def _is_about(samples: Sequence[Any], error: Exception) -> bool:
-    """Whether default_collate failed on these very samples: a collate_fn may have made others of them before."""
+    """Whether default_collate failed on these very samples, and maybe more: a collate_fn may have made others of them."""
     calls = [call.tb_frame for call in ended_calls(error) if call.tb_frame.f_globals.get("__name__") in _COLLATE]
     batches = [value for call in calls for value in call.f_locals.values() if isinstance(value, list | tuple)]
-    return any(len(batch) == len(samples) and all(map(is_, batch, samples)) for batch in batches)
+    return any({id(sample) for sample in samples} <= {id(sample) for sample in batch} for batch in batches)
 
 
 def _index(indices: Sequence[Any] | None, position: int) -> Any:
@@ -95,19 +95,12 @@ def _counted(samples: Sequence[Any], attempt: Callable[[list[Any]], object]) -> 
         try:
             attempt([samples[n] for n in positions])
         except Exception as error:
-            if _is_of_the_program(error):
+            if is_programming_error(error):
                 raise _NobodyToBlame from None
             return False
         return True
 
     return passes
-
-
-def _is_of_the_program(error: Exception) -> bool:
-    """A mistake in the code, which no sample is to blame for."""
-    if isinstance(error, AttributeError):
-        return isinstance(error.obj, ModuleType)
-    return isinstance(error, NameError | ImportError | SyntaxError)
 
 
 def _agreeing(positions: list[int], passes: Passes) -> list[int]:

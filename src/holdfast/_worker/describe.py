@@ -79,8 +79,9 @@ def _listed(dataset: Any, index: Any, *, sure: bool) -> str:
     """
     other = ""
     for level, place in _levels(dataset, index):
+        length = _length(level)
         for usual, entries in _lists(level):
-            if (sure and _length(entries) != _length(level)) or not (sure or usual):
+            if _length(entries) != length if sure else not usual:
                 continue
             text = _text_of(_entry(entries, place))
             if looks_like_path(text):

@@ -35,7 +35,9 @@ print("trained")
 """
 
 
-FAULT = 'print(*[f"{fault.index} {fault.where} {type(fault.error).__name__} {fault.action}" for fault in loader.faults])'
+FAULT = (
+    'print(*[f"{fault.index} {fault.where} {type(fault.error).__name__} {fault.action}" for fault in loader.faults])'
+)
 
 
 def on_torch(ran: Ran) -> str:

@@ -1,7 +1,7 @@
 """All samples of one batch are bad, and nothing is left to collate.
 
-Whoever leaves bad samples out in a collate function meets this sooner or later: a folder that was copied badly gives bad
-files in a row.
+Whoever leaves bad samples out in a collate function meets this sooner or later: a folder that was copied badly gives
+bad files in a row.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ ROW = Row(
     variant="all bad",
     changes={
         "from torch.utils.data import DataLoader, default_collate\n": "from holdfast import DataLoader\n",
-        "Forgiving(), batch_size=4, num_workers=2, collate_fn=collate": 'Images(), batch_size=4, num_workers=2, on_error="skip"',
+        "DataLoader(Forgiving()": "DataLoader(Images()",
+        "collate_fn=collate": 'on_error="skip"',
     },
 )

@@ -1,6 +1,6 @@
-"""Images of unequal size: stack expects each tensor to be equal size.
+"""Images of unequal size: stack expects each tensor to be equal size, or: trying to resize storage.
 
-The error has positions in a batch that is gone. Which files they were, nobody can say.
+The error has positions in a batch that is gone, or not even those. Which files they were, nobody can say.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ for images, labels in DataLoader(Images(), batch_size=4, num_workers=2):
 
 
 def on_torch(ran: Ran) -> str:
-    error = ran.fails("stack expects each tensor to be equal size")
+    error = ran.fails("stack expects each tensor to be equal size", "Trying to resize storage")
     ran.must("image-18" not in ran.err, "that nobody names the file")
     return error
 

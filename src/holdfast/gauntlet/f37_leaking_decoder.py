@@ -1,7 +1,7 @@
 """A decoder that leaks fills the memory, over hours or days.
 
-A worker lives for an epoch, or with persistent_workers for the whole run, and what its libraries do not give back adds
-up.
+A worker lives for an epoch, or with persistent_workers for the whole run, and what its libraries do not give back
+adds up.
 """
 
 from __future__ import annotations

@@ -9,11 +9,12 @@ from .row import Ran, Row
 
 PROGRAM = """
 import struct
+import time
 
 from torch.utils.data import DataLoader
 
 with open("records.bin", "wb") as file:
-    for index in range(2000):
+    for index in range(400):
         file.write(struct.pack("q", index))
 
 
@@ -22,10 +23,11 @@ class Records:
         self.file = open("records.bin", "rb", buffering=0)
 
     def __len__(self):
-        return 2000
+        return 400
 
     def __getitem__(self, index):
         self.file.seek(8 * index)
+        time.sleep(0.001)  # a slow disk
         return struct.unpack("q", self.file.read(8))[0]
 
 
@@ -44,7 +46,7 @@ def on_torch(ran: Ran) -> str:
 
 
 def on_holdfast(ran: Ran) -> str:
-    ran.prints("0 of 2000 records are wrong")
+    ran.prints("0 of 400 records are wrong")
     ran.is_silent()
     return "all records are right: each worker opens the file for itself"
 
@@ -57,6 +59,6 @@ ROW = Row(
     on_holdfast,
     changes={
         "from torch.utils.data import DataLoader\n": "from holdfast import DataLoader, per_worker\n",
-        'self.file = open("records.bin", "rb", buffering=0)': 'self.file = per_worker(open, "records.bin", "rb", buffering=0)',
+        'self.file = open("records.bin"': 'self.file = per_worker(open, "records.bin"',
     },
 )

@@ -75,9 +75,10 @@ class Rules(ABC):
         holder = next((who for who in world.alive if turn in world.inbox[who]), None)
         return None if holder is None else world.busy_since[holder]
 
-    def wakes_to_run_ahead(self) -> None:
-        deadline = self.world.machine.next_deadline()
-        self.promise(deadline < math.inf, "nobody will wake us to run ahead of a slow worker")
+    def wakes_to_run_ahead(self, since: float) -> None:
+        machine = self.world.machine
+        latest = max(since, self.world.wanted_at) + machine.pace.grace + ROUNDING
+        self.promise(machine.next_deadline() <= latest, "nobody will wake us to run ahead of a slow worker")
 
 
 class FreeRules(Rules):
@@ -139,8 +140,9 @@ class FreeRules(Rules):
         self.promise(undelivered >= self.window, "does not draw though there is room")
         on_hands = len(world.undone) - len(self.waiting())
         place = on_hands < self.window and undelivered < self.window + self.limits.run_ahead
-        if place and self.held_up_since() is not None:
-            self.wakes_to_run_ahead()
+        since = self.held_up_since()
+        if place and since is not None:
+            self.wakes_to_run_ahead(since)
 
 
 class BoundRules(Rules):
@@ -218,8 +220,9 @@ class BoundRules(Rules):
         self.promise(not idle, f"does not ask {idle} though there is room")
         loads = [max(self.limits.prefetch, self.load(seat)) for seat in range(self.limits.seats)]
         able = [who for who in world.alive if not self.ended(who.seat) and self._has_room(who)]
-        if able and self.held_up_since() is not None and sum(loads) < self.window + self.limits.run_ahead:
-            self.wakes_to_run_ahead()
+        since = self.held_up_since()
+        if able and since is not None and sum(loads) < self.window + self.limits.run_ahead:
+            self.wakes_to_run_ahead(since)
 
     def _has_room(self, who: Worker) -> bool:
         return len(self.world.held_by(who)) < self.limits.prefetch
