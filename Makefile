@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 .PHONY: help demo test check torture bench clean
 
 help:
-	@echo "make demo     train on a small JPEG data set while a worker is killed; under two minutes"
+	@echo "make demo     train on a small JPEG data set while a worker is killed, then meet four failures; two minutes"
 	@echo "make test     check + all tests that are not slow, with real processes and real faults"
 	@echo "make check    ruff and mypy only"
 	@echo "make torture  the slow tests"
@@ -21,6 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py $(ARGS)
+	$(BIN)/holdfast gauntlet --only F04 --only F20 --only F28 --only f31_dead_connection
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -665,6 +665,22 @@ def test_the_state_is_read_without_code_of_a_class_that_derives():
     assert watch.drawn()
 
 
+class WithoutState(numpy.random.PCG64):
+    asked = 0
+
+    @property
+    def state(self):
+        type(self).asked += 1
+        if self.asked == 1:
+            raise ValueError("not yet")
+        return super().state
+
+
+def test_of_a_generator_without_a_state_nothing_is_said():
+    watch = Watch(Holder(rng=numpy.random.Generator(WithoutState(7))))
+    assert not watch.drawn()
+
+
 # Lists
 
 
@@ -729,6 +745,18 @@ def test_an_empty_data_set_is_explained_by_its_folder(kind, tmp_path: Path):
     assert kind_of_emptiness(Holder(pattern=str(missing / "image_*.jpg"))) == f"{missing} does not exist"
     (tmp_path / "list.txt").touch()
     assert kind_of_emptiness(Holder(file=kind(tmp_path / "list.txt"))) == f"its file {tmp_path / 'list.txt'} is empty"
+
+
+def test_nothing_raises_where_the_folder_we_are_in_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert "cannot be read" in kind_of_emptiness(Holder(root="images"))
+    assert not relative_paths(Holder(root="images", folder=object.__new__(type(tmp_path))))
+
+
+def test_a_word_that_only_ends_like_a_place_explains_nothing(here: Path):
+    assert kind_of_emptiness(Holder(profile="default")) == ""
 
 
 def test_an_empty_mount_is_called_one(tmp_path: Path):

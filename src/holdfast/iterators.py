@@ -181,10 +181,11 @@ class CrewIterator(_Iterator):
 
 def _posts(loader: DataLoader[Any], seed: int) -> Callable[[int], Post]:
     """What each worker is told of itself: the trainer's surroundings as they are when it is started."""
-    seats, shared = loader.num_workers, loader.max_shared_memory
+    seats, shared, measures = loader.num_workers, loader.max_shared_memory, loader.max_worker_memory is not None
     limit = shared // seats if shared is not None else None
 
     def post(seat: int) -> Post:
-        return Post(seat, seats, seed, limit, dict(os.environ), current_directory(), list(sys.path), list(sys.argv))
+        surroundings = dict(os.environ), current_directory(), list(sys.path), list(sys.argv)
+        return Post(seat, seats, seed, limit, *surroundings, measures)
 
     return post

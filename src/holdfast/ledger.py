@@ -81,7 +81,7 @@ class Ledger(Sequence[Fault]):
             return
         self._epoch, self._untold = (epoch, Counter()), 0
         if self.warn:
-            _logger.warning("epoch %s: %s (loader.faults has them)", epoch, in_words(counts, seen))
+            _logger.warning("holdfast: epoch %s: %s (loader.faults has them)", epoch, in_words(counts, seen))
 
     def remember(self, index: Any, error: BaseException | None = None) -> None:
         """This index is bad, and why if that is known; what is skipped or replaced is remembered by itself."""
@@ -201,7 +201,7 @@ class Ledger(Sequence[Fault]):
         more = f" (and {self._untold} more since)" if self._untold else ""
         self._told.add(key)
         self._untold, self._last_told = 0, now
-        _logger.warning("%s%s%s", fault, more, _report(fault))
+        _logger.warning("holdfast: %s%s%s", fault, more, _report(fault))
 
     def _write(self, fault: Fault, file: str) -> None:
         # Opened for each line: faults are rare, so nothing has to be kept open, closed, or left out of a pickle; and

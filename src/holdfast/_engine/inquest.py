@@ -18,6 +18,7 @@ from .judge import Judge, Ruling, Whose
 from .watch import Silent, explain
 
 _NOBODY = Whose(0, 0, 0)
+SHOWN = 6  # innermost calls of a stalled worker
 
 
 class Inquest:
@@ -102,8 +103,8 @@ class Inquest:
             indices,
             silent.seconds,
             silent.words(self._machine.first, indices),
-            f"it {stall.why}",
-            "\n".join(stall.stack),
+            "; ".join([f"it {stall.why}", *(stall.unseen if not stall.stack else ())]),
+            "\n".join(stall.stack[:SHOWN]),
             self._judge.describe(sample) if sample is not None else "",
         )
 

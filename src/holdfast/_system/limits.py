@@ -19,6 +19,15 @@ def memory_room() -> int:
     return max(0, min([room, *(limit for limit in limits if limit is not None)]))
 
 
+def own_memory() -> int:
+    """Bytes that this process alone has: not the data set and the batches that it shares with others."""
+    try:
+        found = psutil.Process().memory_info()
+    except psutil.Error:
+        return 0
+    return int(found.rss - getattr(found, "shared", 0))
+
+
 class MemoryGroup(NamedTuple):
     """One memory cgroup, of either version. What cannot be read is None."""
 

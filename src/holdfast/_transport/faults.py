@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 import traceback
+from types import TracebackType
 from typing import Any
 
 import cloudpickle
@@ -16,9 +17,12 @@ import cloudpickle
 from holdfast.errors import RemoteError
 
 
+_OURS = ("holdfast._worker.", "holdfast._transport.")
+
+
 def pack_error(error: BaseException) -> bytes:
     """Exception and formatted traceback, in a form that is known to come back."""
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    text = "".join(traceback.format_exception(type(error), error, _from_the_users_code(error)))
     for pickler in (cloudpickle.Pickler, _BarePickler):
         try:
             body = _dumped(error, pickler)
@@ -27,6 +31,14 @@ def pack_error(error: BaseException) -> bytes:
             continue
         return bytes(pickle.dumps((body, None, text), protocol=5))
     return bytes(pickle.dumps((None, _as_remote(error), text), protocol=5))
+
+
+def _from_the_users_code(error: BaseException) -> TracebackType | None:
+    """The calls that led here, without ours in front, which tell a user nothing."""
+    call = error.__traceback__
+    while call is not None and call.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+        call = call.tb_next
+    return call or error.__traceback__
 
 
 def unpack_error(data: bytes | BaseException) -> tuple[BaseException, str]:

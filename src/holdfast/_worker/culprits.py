@@ -56,7 +56,7 @@ def explain_collate(
 
 
 def _is_about(samples: Sequence[Any], error: Exception) -> bool:
-    """Whether default_collate failed on these very samples, and maybe more: a collate_fn may have made others of them."""
+    """Whether default_collate had these very samples, and maybe more; a collate_fn may have given it others."""
     calls = [call.tb_frame for call in ended_calls(error) if call.tb_frame.f_globals.get("__name__") in _COLLATE]
     batches = [value for call in calls for value in call.f_locals.values() if isinstance(value, list | tuple)]
     return any({id(sample) for sample in samples} <= {id(sample) for sample in batch} for batch in batches)

@@ -12,6 +12,7 @@ from holdfast.errors import StopInItem, StreamLost
 
 from .describe import describe
 from .job import Job
+from .life import unwrap
 
 
 class Notes(Protocol):
@@ -48,12 +49,13 @@ class Passed:
 
 def fetcher(job: Job, notes: Notes, meet: Meet | None = None) -> Fetch:
     """A function from an index (or list of them) to a sample (or list of them), fresh for an epoch."""
+    dataset = unwrap(job.dataset)
     if job.iterable:
-        return Stream(iter(job.dataset), job, notes, meet)
+        return Stream(iter(dataset), job, notes, meet)
     if not job.auto_collation:
-        return _guarded(job.dataset.__getitem__, job.dataset)
-    whole = getattr(job.dataset, "__getitems__", None)
-    return _guarded(whole, job.dataset) if whole else _map_style(job.dataset, notes)
+        return _guarded(dataset.__getitem__, dataset)
+    whole = getattr(dataset, "__getitems__", None)
+    return _guarded(whole, dataset) if whole else _map_style(dataset, notes)
 
 
 def one_by_one(job: Job) -> Fetch:

@@ -36,3 +36,4 @@ class Post(NamedTuple):
     cwd: str
     sys_path: list[str]
     argv: list[str]
+    measures_memory: bool = False  # and notes it in the logbook

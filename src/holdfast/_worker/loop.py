@@ -12,7 +12,19 @@ from torch.utils.data import IterDataPipe
 from torch.utils.data.graph_settings import apply_random_seed
 
 from holdfast._transport.logbook import Logbook, Phase
-from holdfast._transport.messages import Answered, Asked, Begin, Close, Load, Message, Plan, Raised, Ready, StreamOver
+from holdfast._transport.messages import (
+    Answered,
+    Asked,
+    Begin,
+    Close,
+    Load,
+    Message,
+    Plan,
+    Raised,
+    Ready,
+    Report,
+    StreamOver,
+)
 
 from .failing import Failures
 from .fetch import EndOfStream, Fetch, Passed, Stream, fetch_planned, fetcher
@@ -21,6 +33,14 @@ from .job import Job, Post
 
 class Interrupted(Exception):
     """The epoch ended, or everything did, while we waited for an answer."""
+
+
+class Refused(Exception):
+    """The trainer says that the error of this report is to be raised."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self.report = report
 
 
 class Seeds(Protocol):
@@ -112,24 +132,41 @@ class Loop(ABC):
 
     def _load(self, load: Load) -> None:
         self._give_back(load.freed)
-        batch = load.batch
-        if batch < self._epoch.first:
+        if load.batch < self._epoch.first:
             return  # of an epoch that is over
+        guilty = self._answer(load, [])
+        while guilty:
+            guilty = self._answer(load, guilty)
+        self._samples = None
+        self._done()
+
+    def _answer(self, load: Load, guilty: list[Report]) -> list[Report]:
+        """Make the batch, without the ``guilty``, and say what came of it.
+
+        If that is nothing yet: the samples without which it may be made in another attempt.
+        """
         try:
-            if self._epoch.skip:
-                self._replay(load.index)
-            self._say(self._make(batch, load.index))
+            self._say(self._mended(load, guilty) if guilty else self._make(load.batch, load.index))
         except EndOfStream:
-            self._say(StreamOver(batch))
+            self._say(StreamOver(load.batch))
         except Interrupted:
             self._abandon()
+        except Refused as refused:
+            self._say(Raised(load.batch, [refused.report]))
         except Exception as error:
             self._abandon()
-            self._fail(error, load)
-        self._samples = None
+            reports = self._reports(error, load.index)
+            if self._can_mend(reports):
+                return reports
+            self._say(Raised(load.batch, reports))
+        return []
+
+    def _done(self) -> None:
         self._logbook.note_done()
 
     def _make(self, batch: int, index: Any) -> Message:
+        if self._epoch.skip:
+            self._replay(index)
         self._logbook.note(Phase.FETCHING, batch)
         self._batch = batch
         self._seeds.seed(self._epoch.seed, batch - self._epoch.first)
@@ -148,70 +185,50 @@ class Loop(ABC):
         self._logbook.note(Phase.COLLATING, batch)
         return self._handed_over(batch, samples)
 
-    def _fail(self, error: Exception, load: Load) -> None:
+    def _reports(self, error: Exception, index: Any) -> list[Report]:
         samples, entry = self._samples, self._logbook.read()
         if samples is None:
-            self._say(Raised(load.batch, self._failures.of_fetch(error, load.index, entry.sample)))
-        elif isinstance(self._fetch, Stream) and self._job.tolerant and self._job.auto_collation:
-            self._mend(error, load, self._fetch)
-        else:
-            self._say(Raised(load.batch, self._failures.of_making(error, load.index, samples, self._attempt)))
+            return self._failures.of_fetch(error, index, entry.sample)
+        return self._failures.of_making(error, index, samples, self._attempt)
 
     # -- a stream, which nobody can load a second time -----------------------------------------
 
     def _meet(self, error: Exception, item: int) -> Any:
-        """An item raised: ask the trainer, and wait, as there is nothing else that this worker could do."""
-        return self._ask(self._failures.report(error, None, None), item, error)
+        """An item raised: what takes its place?"""
+        try:
+            return self._ask(self._failures.report(error, None, None), item)
+        except Refused:
+            raise error from None
 
-    def _ask(self, report: Any, item: int, error: Exception) -> Any:
+    def _ask(self, report: Report, item: int) -> Any:
+        """Ask the trainer and wait: there is nothing else that the worker of this stream could do."""
         self._say(Asked(self._batch, item, report))
-        while True:
-            message = self._next_message()
-            match message:
-                case Answered():
-                    break
-                case Begin() | Close():
-                    self._put_off.append(message)
-                    raise Interrupted
-                case _:
-                    self._put_off.append(message)
+        while not isinstance(message := self._next_message(), Answered):
+            self._put_off.append(message)
+            if isinstance(message, Begin | Close):
+                raise Interrupted
         if message.action == "raise":
-            raise error
+            raise Refused(report)
         time.sleep(message.after)
         return message.value if message.action == "put" else Passed
 
-    def _mend(self, error: Exception, load: Load, stream: Stream) -> None:
-        """No batch could be made of these items: without the guilty ones, and with others in their place, it may."""
-        samples, size = self._samples, len(load.index)
-        try:
-            while True:
-                reports = self._failures.of_making(error, load.index, samples, self._attempt)
-                guilty = [report for report in reports if report.place is not None]
-                if not guilty:
-                    self._say(Raised(load.batch, reports))
-                    return
-                for report in reversed(guilty):
-                    assert report.place is not None
-                    value = self._ask(report, stream.origins[report.place], error)
-                    if value is Passed:
-                        del samples[report.place], stream.origins[report.place]
-                    else:
-                        samples[report.place] = value
-                stream.fill(samples, size)
-                try:
-                    self._say(self._handed_over(load.batch, stream.checked(samples, size)))
-                    return
-                except Exception as another:
-                    error = another
-                    self._abandon()
-                    if isinstance(error, EndOfStream):
-                        raise
-        except EndOfStream:
-            self._say(StreamOver(load.batch))
-        except Interrupted:
-            pass
-        except Exception as last:
-            self._say(Raised(load.batch, [self._failures.report(last, None, None, whole=True)]))
+    def _can_mend(self, reports: list[Report]) -> bool:
+        """No batch could be made of these items of a stream; it may be without the guilty ones."""
+        stream = isinstance(self._fetch, Stream) and self._job.tolerant and self._job.auto_collation
+        return stream and self._samples is not None and all(report.place is not None for report in reports)
+
+    def _mended(self, load: Load, guilty: list[Report]) -> Message:
+        samples, stream, size = self._samples, self._fetch, len(load.index)
+        assert isinstance(stream, Stream)
+        for report in reversed(guilty):
+            assert report.place is not None
+            value = self._ask(report, stream.origins[report.place])
+            if value is Passed:
+                del samples[report.place], stream.origins[report.place]
+            else:
+                samples[report.place] = value
+        stream.fill(samples, size)
+        return self._handed_over(load.batch, stream.checked(samples, size))
 
     def _fetched(self, index: Any) -> Any:
         fetch = self._fetch

@@ -13,7 +13,7 @@ import torch
 from holdfast._system import posix_child
 from holdfast._system.segments import MemfdSegment, Segment
 from holdfast._transport.channel import Channel, PipeChannel
-from holdfast._transport.logbook import SIZE, STACK, Logbook
+from holdfast._transport.logbook import SIZE, STACK, Logbook, Phase
 from holdfast._transport.shipment import Manifest, unload
 
 from . import life
@@ -63,6 +63,7 @@ def serve(
     try:
         take_over(post.environ, post.cwd, post.sys_path)
         sys.argv[:] = post.argv
+        logbook.note(Phase.UNPACKING)
         worker = Worker(job(), post, channel, logbook, segment, heard)
         worker.initialise()
     except Exception as error:

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data._utils import worker as torch_worker
 
 from holdfast._core.mixing import mix
-from holdfast._transport.logbook import Logbook
+from holdfast._transport.logbook import Logbook, Phase
 from holdfast._transport.messages import Handed, InitFailed, Message
 
 from .info import of_thread
@@ -76,6 +76,7 @@ class ThreadWorker(Loop):
             worker_method="thread",
         )
         if job.worker_init_fn is not None:
+            self._logbook.note(Phase.INITIALISING)
             job.worker_init_fn(post.seat)
 
     def _say(self, message: Message) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -12,14 +13,14 @@ import torch
 from torch.utils.data import default_collate
 from torch.utils.data._utils import worker as torch_worker
 
-from holdfast._system.limits import memory_room
+from holdfast._system.limits import memory_room, own_memory
 from holdfast._system.segments import Segment
 from holdfast._transport.arena import Arena, ArenaFull, Writer
 from holdfast._transport.channel import Channel
 from holdfast._transport.codec import Encoded, Encoder
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.faults import pack_error
-from holdfast._transport.logbook import Logbook, Phase
+from holdfast._transport.logbook import MEMORY, Logbook, Phase
 from holdfast._transport.messages import Extended, InitFailed, Loaded, Message, pack, unpack
 from holdfast.errors import CannotSend, SharedMemoryFull
 
@@ -28,6 +29,9 @@ from .job import Job, Post
 from .loop import Loop
 from .seeds import Seeder
 from .settings import take_over
+
+
+MEASURE_EVERY = 0.25  # seconds; it takes 150 µs
 
 
 class Worker(Loop):
@@ -44,6 +48,7 @@ class Worker(Loop):
         if job.collate_fn is not default_collate:
             self._collate = job.collate_fn
         self._inbox: deque[Message] = deque(map(unpack, heard))
+        self._measured = 0.0  # when
 
     def initialise(self) -> None:
         """As torch does it: seed, worker info, worker_init_fn."""
@@ -57,6 +62,7 @@ class Worker(Loop):
             id=post.seat, num_workers=post.seats, seed=seed, dataset=job.dataset
         )
         if job.worker_init_fn is not None:
+            self._logbook.note(Phase.INITIALISING)
             job.worker_init_fn(post.seat)
         self._seeds = Seeder(seed)
 
@@ -70,6 +76,12 @@ class Worker(Loop):
 
     def _announce(self, base: int, size: int) -> None:
         self._say(Extended(base, size))
+
+    def _done(self) -> None:
+        super()._done()
+        if self._post.measures_memory and time.monotonic() > self._measured + MEASURE_EVERY:
+            self._measured = time.monotonic()
+            self._logbook.numbers[MEMORY] = own_memory()
 
     def _give_back(self, blocks: tuple[int, ...]) -> None:
         for block in blocks:

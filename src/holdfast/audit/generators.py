@@ -129,7 +129,7 @@ def _fix(kind: str) -> str:
 def _state(value: Any) -> tuple[Any, ...]:
     try:
         return _state_of(_package(value), value)
-    except Exception:  # a generator of the user's own making: without a state, it never moves
+    except Exception:  # a generator of the user's own making: without a state, nothing is said of it
         return ()
 
 
@@ -164,13 +164,13 @@ def _fingerprint(state: tuple[Any, ...]) -> int:
 
 
 def _was_drawn_from(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
-    if before == after:
+    if before == after or not before or not after:
         return False
     if before[0] == after[0] == "torch":
         return bool(before[1] == after[1])  # the seed, which drawing leaves as it is
     if before[0] == after[0] == "MT19937":
         return _leads_to(before[1], after[1])
-    return True  # numpy's newer ones cannot be seeded anew
+    return True  # of numpy's newer ones, which have no method to be seeded anew
 
 
 def _leads_to(key: tuple[int, ...], other: tuple[int, ...]) -> bool:

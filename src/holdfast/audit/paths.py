@@ -12,7 +12,7 @@ from .finding import Finding, Severity, target
 from .graph import USUAL, Limits, walk
 
 _LONGEST = 4096
-_NAMES_A_PLACE = re.compile(r"(root|path|dir|directory|folder|file|filename)s?(\[.*\])?$", re.IGNORECASE)
+_NAMES_A_PLACE = re.compile(r"(root|path|dir|directory|folder|[._]file|filename)s?(\[.*\])?$", re.IGNORECASE)
 _WILDCARD = re.compile(r"[*?\[{]")
 _INDEX = re.compile(r"\[[^\]]*\]$")
 _NEAR = Limits(depth=4, objects=500)
@@ -44,8 +44,9 @@ def kind_of_emptiness(dataset: object) -> str:
 
 def _emptiness_of(text: str) -> str:
     fixed, *pattern = _WILDCARD.split(text, maxsplit=1)
-    place = os.path.abspath(os.path.dirname(fixed) if pattern else fixed)
+    place = os.path.dirname(fixed) if pattern else fixed
     try:
+        place = os.path.abspath(place)  # FileNotFoundError when the folder we are in was removed
         if not os.path.exists(place):
             return f"{place} does not exist"
         if not os.path.isdir(place):
@@ -65,7 +66,10 @@ def _texts(root: object, name: str, limits: Limits) -> Iterator[tuple[str, str]]
             if 0 < len(value) < _LONGEST and value.isprintable() and _is_path(path, value):
                 yield path, value
         elif ("pathlib", "PurePath") in anatomy(value).bases:
-            yield path, PurePath.__str__(value)
+            try:
+                yield path, PurePath.__str__(value)
+            except AttributeError:
+                pass  # half made
 
 
 def _is_path(path: str, text: str) -> bool:

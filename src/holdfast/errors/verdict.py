@@ -65,7 +65,8 @@ class Verdict:
         if self.signal == "SIGKILL" and not self.not_oom:
             return ["not known: the counter of the kernel's OOM killer (oom_kill) cannot be read here"]
         if self.signal in _SENT:
-            return [f"sent from outside: {self.not_oom}" if self.not_oom else "sent from outside"]
+            sent = f"{self.signal} was sent by a program, another one or itself"
+            return [f"{sent}; {self.not_oom}" if self.not_oom else sent]
         return ["not known: it left no Python stack, and no limit was reached that we know of"]
 
     def _calls(self) -> list[str]:

@@ -31,10 +31,15 @@ class WorkerDied(HoldfastError):
         return {
             "where": place(self.where, self.sample, self.indices),
             "why": self.verdict.cause(),
-            "did": f"tried {self.attempts} times, each in a new process; the other batches go on",
+            "did": self._done(),
             "try": self._advice(),
             "torch": self._as_torch_says(),
         }
+
+    def _done(self) -> str:
+        if self.attempts == 1:
+            return "its batches were given to others; the run goes on"
+        return f"tried {self.attempts} times, each in a new process; the other batches go on"
 
     def _advice(self) -> str:
         rest = 'load the rest without it: on_error="skip"'
@@ -119,9 +124,14 @@ class WorkerStalled(HoldfastError):
             "where": place(self.where, self.sample, self.indices) if self.batch is not None else "",
             "why": self.why,
             "stack": "\n         ".join(self.stack.splitlines()),
-            "try": 'on_error=Retry(1, on=WorkerStalled) | Skip() ends the worker and goes on; a larger stall_timeout waits',
+            "try": self._advice(),
             "torch": f"DataLoader timed out after {self.seconds:.3g} seconds",
         }
+
+    def _advice(self) -> str:
+        if self.batch is None:
+            return "make what it waits for there before the workers start; a larger stall_timeout, or 0, waits"
+        return "on_error=Retry(1, on=WorkerStalled) | Skip() ends the worker and goes on; a larger stall_timeout waits"
 
 
 class RemoteError(HoldfastError):

@@ -1,0 +1,1 @@
+"""Tells: what is known about a run, for people and programs that come later."""
