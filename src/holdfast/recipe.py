@@ -40,8 +40,8 @@ def per_worker(
         loader = DataLoader(per_worker(ImageFolder, root), num_workers=8)
 
     It is used like the thing itself: attributes, calls, indexing, iteration, ``len``, ``in``, ``with``. For operators
-    and other special methods there is the thing itself, ``unwrap(it)``. A worker is a process, a fork too, or a worker
-    thread; the trainer has its own as well, if it uses it. A copy or a pickle is the recipe.
+    and other special methods there is the thing itself, ``holdfast.recipe.unwrap(it)``. A worker is a process, a fork
+    too, or a worker thread; the trainer has its own as well, if it uses it. A copy or a pickle is the recipe.
 
     Args:
         close: how to close it at the end of the worker's life; its ``close()`` if it has one. A worker that is killed
