@@ -466,6 +466,7 @@ def test_the_file_behind_a_method_is_found(records: Path, closing: ExitStack):
     [
         ("h5py._hl.files", "File"),
         ("lmdb", "Environment"),
+        ("builtins", "Environment"),  # so the class of lmdb in C is called
         ("psycopg2.extensions", "connection"),
         ("pymongo.synchronous.mongo_client", "MongoClient"),
         ("botocore.client", "BaseClient"),

@@ -56,7 +56,8 @@ def verdict_of(dataset, start: str = "zygote", **options) -> Verdict:
 def test_a_kill_from_outside_is_not_blamed_on_memory(start):
     verdict = verdict_of(Faulty(range(8), DiesAt(5)), start)
     kills = OomWatch().kills()
-    expected = f"sent from outside: not the kernel's OOM killer (oom_kill unchanged at {kills})"
+    sent = "SIGKILL was sent by a program, another one or itself"
+    expected = f"{sent}; not the kernel's OOM killer (oom_kill unchanged at {kills})"
     assert str(verdict) == "was killed by SIGKILL"
     assert verdict.cause().splitlines()[0] == expected
     assert verdict.doing.startswith("fetching sample 5 of batch 2")
@@ -72,7 +73,7 @@ def test_a_worker_killed_while_idle_is_said_to_have_been_idle():
     with pytest.raises(RestartsSpent) as caught:
         list(iterator)
     assert caught.value.verdict.doing.startswith("idle for ")
-    assert caught.value.verdict.cause().splitlines()[0] == "sent from outside"
+    assert caught.value.verdict.cause().splitlines()[0] == "SIGTERM was sent by a program, another one or itself"
 
 
 def test_a_worker_killed_before_its_first_batch_is_not_said_to_have_loaded():
@@ -226,23 +227,6 @@ HUNGRY = """
 """
 
 
-@pytest.fixture
-def small_group():
-    """A memory cgroup with a limit of 600 MiB, inside our own."""
-    own = next((group for group in memory_groups() if group.version == 1 and group.limit_hits() is not None), None)
-    if own is None:
-        pytest.skip("a process can be put into a group of its own only with cgroup v1 here")
-    folder = own.folder / f"holdfast-test-{os.getpid()}"
-    try:
-        folder.mkdir()
-        (folder / "memory.limit_in_bytes").write_text(str(600 << 20))
-    except OSError as error:
-        pytest.skip(f"no memory cgroup can be made: {error}")
-    yield folder
-    wait_until(lambda: not (folder / "cgroup.procs").read_text())
-    folder.rmdir()
-
-
 def test_the_kernels_oom_killer_is_named_with_counter_and_limit(tmp_path, small_group):
     ran = run(script(tmp_path, HUNGRY), small_group).ok()
     assert ran.lines[0] == "was killed by SIGKILL"
@@ -355,6 +339,23 @@ def test_only_the_last_lines_are_evidence(capsys):
         os._exit(1)
 
     assert verdict_of(Strikes(strike_in_one_line)).stderr == "x" * 2048
+
+
+@pytest.mark.parametrize("start", PROCESSES)
+def test_what_was_said_while_the_trainer_was_busy_is_evidence_too(start):
+    """Its words and its end are found together, when the trainer looks again."""
+
+    def strike():
+        os.write(2, b"last words\n")
+        os._exit(3)
+
+    options = {"prefetch_factor": 8, "max_restarts": 0, "timeout": 60, "start": start}
+    iterator = iter(DataLoader(Strikes(strike), num_workers=1, **options))
+    next(iterator)
+    iterator._workers[0].join(20)
+    with pytest.raises(RestartsSpent) as caught:
+        list(iterator)
+    assert caught.value.verdict.stderr == "last words"
 
 
 @pytest.mark.parametrize("start", ["zygote", "spawn"])

@@ -58,10 +58,10 @@ from .imports import explain_import
 from .inquest import Inquest
 from .judge import Judge, Ruling, Whose
 from .launchers import Launcher
-from .results import ByReference, Error, InArena, Result
+from .results import ByReference, Error, InArena, Result, Results
 from .roster import Exited, Roster
 from .tally import Tally
-from .watch import Silent, Watch
+from .watch import Watch
 
 _WANTED = Wanted()
 _TICKED = Ticked()
@@ -75,6 +75,7 @@ class Crew:
         self, limits: Limits, launcher: Launcher, judge: Judge, watch: Watch, tally: Tally | None = None
     ) -> None:
         self._machine = Machine(limits)
+        self.story = self._machine.story  # the last events and decisions
         self._launcher, self._judge, self._watch = launcher, judge, watch
         self._tally = tally or Tally()
         self._restarts_before = self._tally.restarts
@@ -82,11 +83,9 @@ class Crew:
         self._bound = limits.bound
         self._draws = Draws(iter(()).__next__)
         self._inquest = Inquest(judge, self._machine)
-        self._results: dict[int, Result] = {}
-        self._arriving: tuple[int, Result] | None = None
+        self._results = Results()
         self._epoch = Begin(0, 0, None, 0)
         self._outcome: Result | None = None
-        self._sampler_error: BaseException | None = None
         self._owner = os.getpid()
         self.closed = False
         _crews.add(self)
@@ -101,7 +100,7 @@ class Crew:
 
     def begin(self, seed: int, shared_seed: int | None, draws: Draws) -> None:
         """A new epoch, of the batches that ``draws`` gives."""
-        self._draws, self._sampler_error, self._outcome = draws, None, None
+        self._draws, self._outcome = draws, None
         try:
             commands = self._machine.handle(EpochBegan(), time.monotonic())
             self._epoch = Begin(self._machine.first, seed, shared_seed, 0)
@@ -152,10 +151,6 @@ class Crew:
         self._results.clear()
         self._draws = Draws(iter(()).__next__)
 
-    def story(self) -> list[str]:
-        """The last events and decisions, a line each."""
-        return self._machine.story.lines()
-
     # -- what happens --------------------------------------------------------------------------
 
     def _notice(self, event: Event) -> None:
@@ -202,11 +197,9 @@ class Crew:
                 raise AssertionError(f"a worker does not send {message}")
 
     def _on_result(self, who: Worker, batch: int, result: Result) -> None:
-        self._arriving = batch, result
+        self._results.announce(batch, result)
         self._feed(BatchReady(who, batch, result.size))
-        if self._arriving is not None:
-            self._arriving = None
-            self._results[batch] = result
+        self._results.settle()
         if self._watch.memory and self._roster.memory_of(who) > self._watch.memory:
             self._feed(Outgrown(who))
 
@@ -251,22 +244,14 @@ class Crew:
             if not self._watch.acts:
                 self._judge.note("stall", "reported", error, silent.whose, error.batch, error.sample)
             elif silent.batch is None:
-                self._on_stalled_start(silent, error)
-            else:
-                self._on_stall(silent, self._inquest.rule(silent, error))
-
-    def _on_stalled_start(self, silent: Silent, error: BaseException) -> None:
-        self._judge.note("stall", "raised", error, silent.whose)
-        self.close()
-        self._outcome = Error(error)
-
-    def _on_stall(self, silent: Silent, ruling: Ruling) -> None:
-        """The policy has spoken. A worker that may be beyond being killed is not waited for."""
-        if ruling.held:
-            return
-        self._roster.let_go(silent.who)
-        self._feed(WorkerExited(silent.who, silent.batch, silent.sample, hung=True))
-        self._inquest.close(silent.who)
+                self._judge.note("stall", "raised", error, silent.whose)
+                self.close()
+                self._outcome = Error(error)
+                return
+            elif not self._inquest.rule(silent, error).held:
+                self._roster.let_go(silent.who)  # and not wait for it: it may be beyond being killed
+                self._feed(WorkerExited(silent.who, silent.batch, silent.sample, hung=True))
+                self._inquest.close(silent.who)
 
     def _explain_silence(self) -> str:
         silent = self._watch.slowest(self._roster.items(), self._machine, time.monotonic())
@@ -288,7 +273,7 @@ class Crew:
                 case Draw():
                     draw = command.count
                 case Discard():
-                    self._take(command.batch).discard()
+                    self._results.take(command.batch).discard()
                 case Start():
                     self._start(command.who, command.skip)
                 case Condemn():
@@ -307,16 +292,10 @@ class Crew:
             self._draw_batches(draw)
 
     def _deliver(self, batch: int) -> None:
-        self._outcome = outcome = self._take(batch)
+        self._outcome = outcome = self._results.take(batch)
         if not self._bound:
             number = batch - self._machine.first
             self._judge.deliver(number, self._draws.deliver(number), is_error=type(outcome) is Error)
-
-    def _take(self, batch: int) -> Result:
-        if self._arriving is not None and self._arriving[0] == batch:
-            result, self._arriving = self._arriving[1], None
-            return result
-        return self._results.pop(batch)
 
     def _send(self, who: Worker, batch: int) -> None:
         index = self._index_of(batch)
@@ -328,20 +307,7 @@ class Crew:
         return self._draws.places if self._bound else self._draws.indices.get(batch - self._machine.first)
 
     def _draw_batches(self, count: int) -> None:
-        drawn, ended = 0, False
-        while drawn < count and not ended:
-            try:
-                index = self._draws.next()
-            except StopIteration:
-                ended = True
-            except Exception as error:
-                ended, self._sampler_error = True, error  # told when all that was drawn before has been delivered
-            else:
-                drawn += 1
-                if self._bound:
-                    self._draws.forget_all_but(index)
-                else:
-                    self._judge.draw(self._draws.count - 1, index)
+        drawn, ended = self._draws.take(count, self._draws.forget_all_but if self._bound else self._judge.draw)
         if drawn:
             self._feed(Drawn(drawn))
         if ended:
@@ -356,7 +322,7 @@ class Crew:
     def _try(self, command: Condemn) -> None:
         ruling = self._inquest.sentence(command)
         if ruling.error is not None:
-            self._results[command.batch] = Error(ruling.error)
+            self._results.keep(command.batch, Error(ruling.error))
             self._feed(Sentenced(command.batch))
         else:
             self._feed(Pardoned(command.batch, time.monotonic() + ruling.after))
@@ -366,11 +332,10 @@ class Crew:
         self.close()
 
     def _end(self) -> None:
-        error = self._sampler_error
+        error, self._draws.failure = self._draws.failure, None
         if error is None:
             self._judge.finish()
         self._outcome = Error(error or StopIteration())
-        self._sampler_error = None
 
     def _whose(self, who: Worker) -> Whose:
         return Whose(who.seat, who.life, self._roster[who].process.pid)

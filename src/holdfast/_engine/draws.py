@@ -20,6 +20,20 @@ class Draws:
         self.indices: dict[int, Any] = {}  # of the batches that are not delivered
         self.places: Any = None  # of a stream: what stands for the indices of any batch
         self.count = 0
+        self.failure: BaseException | None = None  # of the sampler, to be told when all before it was delivered
+
+    def take(self, count: int, told: Callable[[int, Any], None]) -> tuple[int, bool]:
+        """Up to ``count`` more, each ``told``; how many there were, and whether that is the end."""
+        for taken in range(count):
+            try:
+                index = self.next()
+            except StopIteration:
+                return taken, True
+            except Exception as error:
+                self.failure = error
+                return taken, True
+            told(self.count - 1, index)
+        return count, False
 
     def next(self) -> Any:
         """One more; what the sampler raises, ``StopIteration`` too, comes through."""
@@ -33,7 +47,7 @@ class Draws:
         self.count += 1
         return index
 
-    def forget_all_but(self, places: Any) -> None:
+    def forget_all_but(self, number: int, places: Any) -> None:
         """Of a stream: one is like the other."""
         self.places = places
         self.indices.clear()

@@ -22,6 +22,9 @@ from holdfast.quarantine import Quarantine
 from .cases import Case
 
 
+Ended = WorkerDied | WorkerStalled
+
+
 @dataclass(frozen=True, slots=True)
 class Ruling:
     """``error`` stands in place of the batch; else it is loaded again ``after`` seconds, as `Judge.plan` says.
@@ -98,7 +101,7 @@ class Judge:
             answers.append((fault, place, answer))
         return self._rule(case, answers)
 
-    def killed(self, batch: int, index: Any, error: WorkerDied | WorkerStalled, position: int | None, whose: Whose) -> Ruling:
+    def killed(self, batch: int, index: Any, error: Ended, position: int | None, whose: Whose) -> Ruling:
         """Loading this batch ended its worker, or does not end."""
         case = self._case(batch, index)
         place, sample = case.at(position)
@@ -150,7 +153,7 @@ class Judge:
         self._note(fault, "raised")
         return error
 
-    def lost_stream(self, batch: int, item: int, error: WorkerDied | WorkerStalled, whose: Whose) -> Ruling:
+    def lost_stream(self, batch: int, item: int, error: Ended, whose: Whose) -> Ruling:
         """An item of an iterable data set ended its worker, or does not come: nobody can get beyond it."""
         kind = "stall" if isinstance(error, WorkerStalled) else "death"
         fault = self._fault(kind, Case(batch, []), None, None, error, whose)
@@ -174,7 +177,9 @@ class Judge:
 
     # -- what concerns no sample ---------------------------------------------------------------
 
-    def note(self, kind: str, action: str, error: BaseException, whose: Whose, batch: int | None = None, index: Any = None) -> None:
+    def note(
+        self, kind: str, action: str, error: BaseException, whose: Whose, batch: int | None = None, index: Any = None
+    ) -> None:
         """Enter what happened and needs no decision: a worker that was replaced, a stall that is only reported."""
         fault = self._fault(kind, Case(-1, []), None, index, error, whose)
         fault.batch = batch
@@ -295,7 +300,8 @@ def _in_short(answer: Answer) -> Answered:
 
 def _note(whose: Whose, fault: Fault, detail: str, traceback: str) -> str:
     """What is added to the user's own exception."""
-    lines = [f"{whose}while it loaded {fault.subject}".replace("it loaded batch", "it made batch"), *([detail] if detail else [])]
+    verb = "loaded" if fault.index is not None or fault.item is not None else "made"
+    lines = [f"{whose}while it {verb} {fault.subject}", *([detail] if detail else [])]
     return "\n".join(lines) + (f"\n\n{traceback}".rstrip() if traceback else "")
 
 

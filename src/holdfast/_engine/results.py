@@ -54,3 +54,32 @@ class Error:
 
 
 Result = InArena | ByReference | Error
+
+
+class Results:
+    """What has arrived and is not delivered. While a result is announced it is kept apart: it may be taken at once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Result] = {}
+        self._arriving: tuple[int, Result] | None = None
+
+    def announce(self, batch: int, result: Result) -> None:
+        self._arriving = batch, result
+
+    def settle(self) -> None:
+        """Whoever was told of it has answered: keep it, if it was not taken."""
+        if self._arriving is not None:
+            self.keep(*self._arriving)
+            self._arriving = None
+
+    def keep(self, batch: int, result: Result) -> None:
+        self._kept[batch] = result
+
+    def take(self, batch: int) -> Result:
+        if self._arriving is not None and self._arriving[0] == batch:
+            result, self._arriving = self._arriving[1], None
+            return result
+        return self._kept.pop(batch)
+
+    def clear(self) -> None:
+        self._kept.clear()

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast._transport.logbook import SAMPLE
 from holdfast._transport.messages import Plan
 from holdfast._worker.failing import Failures
-from holdfast._worker.fetch import EndOfStream, Fetch, Passed, Stream, Unnoted, fetch_planned, fetcher
+from holdfast._worker.fetch import EndOfStream, Fetch, Passed, Unnoted, fetch_planned, fetcher
 from holdfast._worker.job import Job
 
 from .draws import Draws
@@ -38,7 +38,7 @@ class Serial:
         """The batch; its error is raised, and ``StopIteration`` at the end of a stream."""
         self._batch = batch
         if self._job.iterable:
-            draws.forget_all_but(index)
+            draws.forget_all_but(batch, index)
             return self._of_stream(batch, index, seeded)
         self._judge.draw(batch, index)
         failed = True

@@ -42,7 +42,7 @@ class Silent:
 
 
 class Watch:
-    """What a crew is watched for. ``acts``: a stall is not only reported. ``memory``: bytes a worker may have; 0: any."""
+    """What a crew is watched for. ``acts``: a stall is not only reported. ``memory``: bytes that a worker may have."""
 
     def __init__(self, stall_timeout: float | None = None, max_worker_memory: int | None = None) -> None:
         self.timeout = REPORT_AFTER if stall_timeout is None else stall_timeout or math.inf

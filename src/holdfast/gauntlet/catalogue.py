@@ -12,6 +12,9 @@ from holdfast.pages.failures import FAILURES
 from .row import Row
 
 
+_REASONS = {"F09": "nothing to run: holdfast explain F09 names the right call"}
+
+
 def rows() -> list[Row]:
     """Each file of a failure here has one, in the order of their numbers."""
     names = sorted(path.stem for path in Path(__file__).parent.glob("f[0-9][0-9]_*.py"))
@@ -21,7 +24,7 @@ def rows() -> list[Row]:
 def absent() -> dict[str, str]:
     """Failures without a program, and why."""
     present = {row.id for row in rows()}
-    return {id: "not in this version" for id in sorted(FAILURES) if id not in present}
+    return {id: _REASONS.get(id, "not in this version") for id in sorted(FAILURES) if id not in present}
 
 
 def title(row: Row) -> str:

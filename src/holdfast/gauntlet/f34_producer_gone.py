@@ -22,16 +22,13 @@ class Blocks:
         return 4
 
     def __getitem__(self, index):
-        with open(f"done {index}", "w"):
-            return torch.full((1 << 16,), float(index))
+        return torch.full((1 << 16,), float(index))
 
 
 batches = iter(DataLoader(Blocks(), num_workers=2))
 print(int(next(batches).mean()))
 pids = [worker.pid for worker in batches._workers]
-while sum(name.startswith("done") for name in os.listdir()) < 4:
-    time.sleep(0.01)
-time.sleep(1)  # the other three are on their way
+time.sleep(1)  # the first step of the training: the other batches are ready meanwhile
 for pid in pids:
     os.kill(pid, signal.SIGKILL)
 print([int(batch.mean()) for batch in batches])

@@ -73,4 +73,8 @@ class Row:
         return source
 
     def check(self, side: Side, ran: Ran) -> str:
-        return self.on_torch(ran) if side is Side.TORCH else self.on_holdfast(ran)
+        """What was found, in one line; ``NotSo`` when it is not what this side is to show."""
+        try:
+            return self.on_torch(ran) if side is Side.TORCH else self.on_holdfast(ran)
+        except (LookupError, ValueError):  # numbers were expected in its output
+            raise NotSo(f"expected another output, but {ran}") from None
