@@ -193,13 +193,14 @@ def test_a_fault_keeps_no_frame_alive_and_leaves_other_exceptions_alone():
     assert "in load" in ledger[0].traceback
 
 
-def test_a_raised_error_keeps_its_traceback():
+def test_of_a_raised_error_a_copy_is_kept_that_holds_no_frames():
     ledger = quiet()
     try:
         raise ValueError("bad")
     except ValueError as error:
         ledger.note(fault(error=error, action="raised"))
-    assert ledger[0].error.__traceback__ is not None
+        assert error.__traceback__ is not None
+    assert (type(ledger[0].error), ledger[0].error.__traceback__) == (ValueError, None)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda ledger: pickle.loads(pickle.dumps(ledger))])

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from typing import Any
 
-from holdfast._transport.faults import pack_error, unpack_error
+from holdfast._transport.faults import pack_error, twin, unpack_error
 from holdfast.errors import HoldfastError, RemoteError, WorkerDied, WorkerStalled
 
 _WHERE = 60  # characters of a path in a line; its end tells more than its middle
@@ -100,10 +100,17 @@ class Fault:
         }
 
     def let_go(self) -> None:
-        """Keep traceback and causes as text only: their frames would keep samples and all else in them in memory."""
+        """Keep traceback and causes as text only: their frames would keep samples and all else in them in memory.
+
+        An error on its way to the user is left alone, and a copy kept: it collects the frames that it passes, and
+        with them the iterator, whose death ends the workers.
+        """
         if not self.traceback and self.error.__traceback__ is not None:
             self.traceback = "".join(tracebacks.format_exception(self.error))
-        _let_go(self.error)
+        if self.action == "raised":
+            self.error = twin(self.error)
+        else:
+            _let_go(self.error)
 
     def __reduce__(self) -> Any:
         values = [getattr(self, field.name) for field in fields(self)]

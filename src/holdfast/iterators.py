@@ -18,19 +18,25 @@ from holdfast._core.limits import Limits
 from holdfast._core.refill import Refill
 from holdfast._engine.crew import Crew
 from holdfast._engine.draws import Draws
+from holdfast._engine.forking import Forked
 from holdfast._engine.judge import Judge
 from holdfast._engine.launchers import launcher
+from holdfast._engine.notices import Ear
 from holdfast._engine.population import population
 from holdfast._engine.serial import Serial
 from holdfast._engine.watch import Watch
 from holdfast._system import starts
 from holdfast._system.interpreter import current_directory
+from holdfast._worker.attributes import Attributes, Place
 from holdfast._worker.collate import types_added_by_user
 from holdfast._worker.describe import describe
 from holdfast._worker.job import Job, Post
 from holdfast._worker.seeds import Fenced
 from holdfast._worker.settings import gather
+from holdfast._worker.sharding import Ranks
 
+from .audit.paths import kind_of_emptiness
+from .errors import EmptyDataset
 from .policies import policy
 
 if TYPE_CHECKING:
@@ -48,13 +54,28 @@ class _Iterator(_BaseDataLoaderIter):
         find = functools.partial(describe, loader.dataset)
         self._judge = Judge(self._policy, loader.faults, find, auto_collation=self._auto_collation)
         self._loader_tally, self._population = loader._tally, population(self._index_sampler)
+        # Items that are too few for a batch are dropped without a word, so nothing can be said then.
+        self._must_give = self._counts and not loader.allow_empty and not loader.drop_last
+        self._awaits_first = False
 
     def __next__(self) -> Any:
+        if self._awaits_first:
+            return self._first()
         if self._counts or profiler._is_profiler_enabled:
             return super().__next__()
         data: Any = self._next_data()  # without the profiler's record, which costs 10 µs a batch
         self._num_yielded += 1
         return data
+
+    def _first(self) -> Any:
+        """The first batch of a stream, or its error; or else there is none, and that is an error too."""
+        self._awaits_first = False
+        try:
+            return super().__next__()
+        except StopIteration:
+            if self._judge.ledger.filter(epoch=self._epoch):
+                raise  # there was something, and it was left out
+            raise emptiness(self._dataset) from None
 
     def _next_data(self) -> Any:
         raise NotImplementedError
@@ -74,15 +95,22 @@ class _Iterator(_BaseDataLoaderIter):
             settings=gather(),
             tolerant=self._policy.tolerant,
             collate_types=types_added_by_user(),
+            shard=self._ranks(loader.shard),
         )
+
+    def _ranks(self, shard: str | None) -> Ranks | None:
+        if shard is None:
+            return None
+        return Ranks(self._rank, self._world_size) if shard == "auto" else Ranks()
 
     def _begin_epoch(self) -> Draws:
         """The judge is told of the epoch; what it chooses from is known."""
         # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
         draws = Draws(self._sampler_iter.__next__)
         refill = Refill(self._seed, self._population, draws.before, draws.after)
-        self._judge.begin(self._loader_tally.epochs, refill)
-        self._loader_tally.epochs += 1
+        self._epoch, self._loader_tally.epochs = self._loader_tally.epochs, self._loader_tally.epochs + 1
+        self._judge.begin(self._epoch, refill)
+        self._awaits_first = self._must_give
         return draws
 
     def _pinned(self, data: Any) -> Any:
@@ -135,8 +163,12 @@ class CrewIterator(_Iterator):
         )
         may_fork = starts.may_fall_back(loader.start, loader.multiprocessing_context)
         watch = Watch(loader.stall_timeout, loader.max_worker_memory)
-        posts = _posts(loader, self._seed)
-        self._crew = Crew(limits, launcher(start, job, posts, may_fork=may_fork), self._judge, watch, loader._tally)
+        ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=start == "thread")
+        starter = launcher(start, job, _posts(loader, self._seed, ear), may_fork=may_fork)
+        if isinstance(starter, Forked):
+            loader._notices.look_for_handles(self._dataset)
+        self._attributes = Attributes(self._dataset if start != "thread" else None)
+        self._crew = Crew(limits, starter, self._judge, watch, ear, loader._tally)
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
@@ -148,7 +180,7 @@ class CrewIterator(_Iterator):
             # torch leaves a persistent worker's random state running on; ours begins every epoch anew, so an epoch is
             # the same with persistent workers and without.
             self._seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
-        self._crew.begin(self._seed, shared_seed, self._begin_epoch())
+        self._crew.begin(self._seed, shared_seed, self._begin_epoch(), self._attributes.changes())
 
     def _next_data(self) -> Any:
         assert self._crew is not None
@@ -158,6 +190,10 @@ class CrewIterator(_Iterator):
             if not self._persistent_workers:
                 self._crew.close()
             raise
+
+    def broadcast(self, place: Place, packed: bytes) -> None:
+        """Have this attribute set in all workers, from their next epoch on."""
+        self._attributes.set(place, packed)
 
     @property
     def restarts(self) -> int:
@@ -170,6 +206,7 @@ class CrewIterator(_Iterator):
 
     def close(self) -> None:
         """End the workers, now; harmless when done before."""
+        self._awaits_first = False
         if self._crew is not None:
             self._crew.close()
 
@@ -179,13 +216,21 @@ class CrewIterator(_Iterator):
         self.close()
 
 
-def _posts(loader: DataLoader[Any], seed: int) -> Callable[[int], Post]:
+def emptiness(dataset: object) -> EmptyDataset:
+    return EmptyDataset(type(dataset).__name__, kind_of_emptiness(dataset))
+
+
+def _posts(loader: DataLoader[Any], seed: int, ear: Ear) -> Callable[[int], Post]:
     """What each worker is told of itself: the trainer's surroundings as they are when it is started."""
     seats, shared, measures = loader.num_workers, loader.max_shared_memory, loader.max_worker_memory is not None
     limit = shared // seats if shared is not None else None
+    first_lives = set(range(seats))
 
     def post(seat: int) -> Post:
         surroundings = dict(os.environ), current_directory(), list(sys.path), list(sys.argv)
-        return Post(seat, seats, seed, limit, *surroundings, measures)
+        is_first = seat in first_lives
+        first_lives.discard(seat)
+        tells = is_first and ear.wants_items, is_first and ear.wants_random and seat == 0
+        return Post(seat, seats, seed, limit, *surroundings, measures, *tells)
 
     return post

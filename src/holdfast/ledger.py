@@ -9,7 +9,7 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from holdfast._transport.faults import pack_error, unpack_error
 
@@ -20,6 +20,17 @@ __all__ = ["Fault", "Ledger", "hashable"]
 QUIET = 30.0  # seconds between two lines about faults of a kind that is known already
 _ROWS = 20  # that a table shows
 _logger = logging.getLogger("holdfast")
+
+
+class Bad(NamedTuple):
+    """A sample that failed for good. ``answer``: what a policy said about it, which holds from then on."""
+
+    error: BaseException | None
+    where: str
+    answer: Any
+
+
+_NOTHING_KNOWN = Bad(None, "", None)
 
 
 class Ledger(Sequence[Fault]):
@@ -42,7 +53,7 @@ class Ledger(Sequence[Fault]):
         self.file = os.path.abspath(file) if file is not None else None
         self.warn = warn
         self._faults: deque[Fault] = deque(maxlen=limit)
-        self._bad: dict[Any, BaseException | None] = {}
+        self._bad: dict[Any, Bad] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
         self._epoch: tuple[int, Counter[tuple[str, str]]] = (0, Counter())  # the latest one that had a fault
         self._file_failed = False
@@ -55,8 +66,7 @@ class Ledger(Sequence[Fault]):
 
     def note(self, fault: Fault) -> None:
         """Enter a fault."""
-        if fault.action != "raised":
-            fault.let_go()
+        fault.let_go()
         self._faults.append(fault)
         key = (fault.kind, fault.action)
         self._counts[key] += 1
@@ -64,7 +74,7 @@ class Ledger(Sequence[Fault]):
             self._epoch = (fault.epoch, Counter())
         self._epoch[1][key] += 1
         if fault.index is not None and fault.action in BAD:
-            self.remember(fault.index, fault.error)
+            self.remember(fault.index, fault.error, fault.where)
         if self.file is not None:
             self._write(fault, self.file)
         if self.warn and fault.action != "raised":
@@ -83,9 +93,13 @@ class Ledger(Sequence[Fault]):
         if self.warn:
             _logger.warning("holdfast: epoch %s: %s (loader.faults has them)", epoch, in_words(counts, seen))
 
-    def remember(self, index: Any, error: BaseException | None = None) -> None:
-        """This index is bad, and why if that is known; what is skipped or replaced is remembered by itself."""
-        self._bad[hashable(index)] = error
+    def remember(self, index: Any, error: BaseException | None = None, where: str = "", answer: Any = None) -> None:
+        """This index is bad, and why, where and what is done about it if that is known.
+
+        What is skipped or replaced is remembered by itself. What was known before is kept where nothing new is said.
+        """
+        old = self._bad.get(hashable(index), _NOTHING_KNOWN)
+        self._bad[hashable(index)] = Bad(error or old.error, where or old.where, answer or old.answer)
 
     def is_bad(self, index: Any) -> bool:
         """Whether this index has failed for good before."""
@@ -93,7 +107,11 @@ class Ledger(Sequence[Fault]):
 
     def why(self, index: Any) -> BaseException | None:
         """The error that made it known to be bad; None when only that is known."""
-        return self._bad.get(hashable(index))
+        return self.known(index).error
+
+    def known(self, index: Any) -> Bad:
+        """What is remembered of it."""
+        return self._bad.get(hashable(index), _NOTHING_KNOWN)
 
     # Reading
 
@@ -181,11 +199,14 @@ class Ledger(Sequence[Fault]):
         return f"<Ledger: {self.summary()}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_bad": {key: error and pack_error(error) for key, error in self._bad.items()}}
+        packed = {key: (bad.error and pack_error(bad.error), bad.where) for key, bad in self._bad.items()}
+        return vars(self) | {"_bad": packed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._bad = {key: packed and unpack_error(packed)[0] for key, packed in state["_bad"].items()}
+        self._bad = {
+            key: Bad(error and unpack_error(error)[0], where, None) for key, (error, where) in state["_bad"].items()
+        }
 
     # Telling
 

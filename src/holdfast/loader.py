@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import torch.utils.data
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Dataset, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from holdfast._engine.notices import Notices
 from holdfast._engine.tally import Tally
 from holdfast._system import starts
+from holdfast._worker import attributes
+from holdfast._worker.sharding import SHARDS
 
 from .fault import Fault
-from .iterators import CrewIterator, SerialIterator
+from .iterators import CrewIterator, SerialIterator, emptiness
 from .ledger import Ledger
 from .policies import Policy, policy
 from .warming import warm_early
@@ -48,6 +51,9 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         max_worker_memory: bytes of its own memory above which a worker is replaced, at the edge of a batch.
         fault_log: a file that gets one line of JSON for each fault as it happens.
         bundle: a folder that gets everything known when the run ends by a fault; or the variable HOLDFAST_BUNDLE.
+        shard: how a stream that does not divide itself is divided: ``"auto"``, each worker of each rank takes every
+            n-th item; ``"worker"``, the same without ranks. Each still goes through the whole stream. None: not at all.
+        allow_empty: whether a data set without samples is an epoch of no batches, as in torch, and not an error.
     """
 
     def __init__(
@@ -80,7 +86,13 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         max_worker_memory: int | None = None,
         fault_log: str | os.PathLike[str] | None = None,
         bundle: str | os.PathLike[str] | None = None,
+        shard: str | None = None,
+        allow_empty: bool = False,
     ) -> None:
+        self.shard, self.allow_empty = shard, allow_empty
+        self._takes_all = sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset)
+        if allow_empty and shuffle and self._takes_all and _is_empty(dataset):
+            shuffle = False  # torch has no sampler that shuffles nothing, and refuses to make one
         super().__init__(
             dataset,
             batch_size,
@@ -109,13 +121,16 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         }.items():
             _check(name, value, value is None or value > 0, "None or a positive number")
         _check("stall_timeout", stall_timeout, stall_timeout is None or stall_timeout >= 0, "None or not negative")
+        _check("shard", shard, shard in SHARDS, f"one of {SHARDS}")
+        if shard is not None and not isinstance(dataset, IterableDataset):
+            raise ValueError(f"shard={shard!r} is for iterable data sets: the sampler divides a map-style one")
         policy(on_error)  # says what is wrong with it
         self.start, self.workers = start, workers
         self.max_restarts, self.max_shared_memory = max_restarts, max_shared_memory
         self.on_error, self.stall_timeout = on_error, stall_timeout
         self.recycle_after, self.max_worker_memory = recycle_after, max_worker_memory
         self.fault_log, self.bundle = fault_log, bundle
-        self._tally = Tally()
+        self._tally, self._notices = Tally(), Notices()
         self._faults = Ledger(file=fault_log)
         launcher = starts.resolve(start, self.multiprocessing_context)
         if num_workers and workers == "process":
@@ -131,7 +146,23 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         """All that went wrong, in all epochs so far, and what was done about it."""
         return self._faults
 
+    def broadcast(self, **values: Any) -> None:
+        """Set these attributes on the data set, here and in all workers: from the next ``iter(loader)`` on.
+
+        An epoch that has begun goes on with what it began with, also in a worker that is replaced meanwhile. Needed for
+        persistent workers only, and there not for plain public values: ``dataset.epoch = 3`` reaches them by itself.
+        Of a ``Subset`` and its like, the attribute is set on the data set inside that has it.
+        """
+        found = {name: attributes.find(self.dataset, name) for name in values}
+        packed = {name: attributes.pack(value) for name, value in values.items()}
+        for name, (path, part) in found.items():
+            setattr(part, name, values[name])
+            if isinstance(self._iterator, CrewIterator):
+                self._iterator.broadcast((path, name), packed[name])
+
     def _get_iterator(self) -> _BaseDataLoaderIter:
+        if not self.allow_empty and self._takes_all and _is_empty(self.dataset):
+            raise emptiness(self.dataset)
         if not self.num_workers:
             return SerialIterator(self)
         self.check_worker_number_rationality()
@@ -143,6 +174,13 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
             if isinstance(running, CrewIterator):
                 running.close()  # frameworks end persistent workers this way, while they still hold the iterator
         super().__setattr__(name, value)
+
+
+def _is_empty(dataset: Any) -> bool:
+    try:
+        return len(dataset) == 0
+    except (TypeError, NotImplementedError):
+        return False  # whoever needs its length will say so
 
 
 def _check(name: str, value: object, valid: bool, expected: str) -> None:

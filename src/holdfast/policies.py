@@ -10,8 +10,8 @@ one sample at a time, for exceptions, deaths and stalls alike: the ``error`` of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +35,17 @@ def is_programming_error(error: BaseException, dataset: Any = None) -> bool:
     """
     if isinstance(error, AttributeError):
         owner = getattr(error, "obj", None)
-        return isinstance(owner, ModuleType) or (owner is not None and owner is dataset)
+        return isinstance(owner, ModuleType) or any(owner is each for each in _layers(dataset))
     return isinstance(error, (*PROGRAMMING_ERRORS, SharedMemoryFull))
+
+
+def _layers(dataset: Any) -> Iterator[Any]:
+    """The data set, and those that it wraps, as torch's ``Subset`` does."""
+    for _ in range(8):
+        if dataset is None:
+            return
+        yield dataset
+        dataset = getattr(dataset, "__dict__", {}).get("dataset")
 
 
 # -- answers -----------------------------------------------------------------------------------
@@ -108,7 +117,7 @@ class Policy(ABC):
 
     @property
     def tolerant(self) -> bool:
-        """Whether it may ever do anything but raise."""
+        """Whether it may ever do anything about a sample that raises, but raise."""
         return True
 
 
@@ -150,7 +159,8 @@ class Retry(Policy):
     """Tries a sample up to ``times`` times more, while other batches go on; then the next policy is asked.
 
     ``backoff``: seconds before the first of them, doubled each time up to 30; or a function of the attempt, from 1.
-    A sample that ended its worker is tried in a new one.
+    A sample that ended its worker is tried in a new one, and there always twice. Of a stream, its iterator is asked
+    for the same item again, which helps when it stays where it is as long as it raises.
     """
 
     times: int = 3
@@ -201,13 +211,15 @@ class Skip(Policy):
     def _check_limit(self, fault: Fault, ledger: Ledger) -> None:
         if self.limit is None:
             return
+        failed, allowed = ledger.skipped + 1, float(self.limit)
         if isinstance(self.limit, float):
-            failed, allowed = ledger.skipped + 1, max(1.0, self.limit * max(ledger.seen, self.probation))
-        else:
-            failed, allowed = ledger.distinct_bad + (not ledger.is_bad(fault.index)), float(self.limit)
+            allowed = self.limit and max(1.0, self.limit * max(ledger.seen, self.probation))
+        elif fault.index is not None:  # else an item of a stream, which is never met again
+            failed = ledger.distinct_bad + (not ledger.is_bad(fault.index))
         if failed > allowed:
             listed = [each for each in ledger if each.action in ("skipped", "known bad", "replaced")]
-            raise TooManyFaults(failed, max(ledger.seen, failed), self.limit, [*listed, fault])
+            last = replace(fault, action="one too many")  # a copy: the error of the fault itself will be this one
+            raise TooManyFaults(failed, max(ledger.seen, failed), self.limit, [*listed, last])
 
 
 class _Nothing:
@@ -241,6 +253,10 @@ class Wait(Policy):
     def _answer(self, fault: Fault, ledger: Ledger) -> Answer | None:
         return Hold() if fault.kind == "stall" else None
 
+    @property
+    def tolerant(self) -> bool:
+        return False
+
 
 @dataclass(frozen=True)
 class Ask(Policy):
@@ -273,8 +289,10 @@ def policy(on_error: Policy | str | Callable[[Fault], Any]) -> Policy:
     if callable(on_error) and not isinstance(on_error, type):
         return Ask(on_error)
     valid = ", ".join(map(repr, NAMED))
-    raise ValueError(f"on_error should be one of {valid}, a policy such as Skip(limit=10), or a function of the fault, "
-                     f"but got on_error={on_error!r}")
+    raise ValueError(
+        f"on_error should be one of {valid}, a policy such as Skip(limit=10), or a function of the fault, "
+        f"but got on_error={on_error!r}"
+    )
 
 
 def _check(name: str, value: object, valid: bool, expected: str) -> None:

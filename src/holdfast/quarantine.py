@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from .policies import Answer, Kinds, Skip
 
@@ -41,19 +41,19 @@ class Quarantine(Skip):
 
     def _answer(self, fault: Fault, ledger: Ledger) -> Answer | None:
         answer = super()._answer(fault, ledger)
-        if not ledger.is_bad(fault.index):
+        if fault.item is not None or (fault.index is not None and not ledger.is_bad(fault.index)):
             self._write(fault)
         return answer
 
     def _write(self, fault: Fault) -> None:
         facts = fault.to_dict()
-        line = {name: facts[name] for name in ("index", "where", "kind", "error", "when")}
+        line = json.dumps({name: facts[name] for name in ("index", "where", "kind", "error", "when")}) + "\n"
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")  # one write: several ranks may append to one file
+        with open(self.path, "ab+", buffering=0) as file:  # one write: several ranks may append to one file
+            file.write((line if _ends_well(file) else f"\n{line}").encode())
 
     def known(self, describe: Callable[[Any], str]) -> Iterator[tuple[Any, str]]:
-        """(index, where) of every line that still holds."""
+        """(index, where) of every line that still holds. Items of a stream have no index by which to know them."""
         try:
             lines = Path(self.path).read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
@@ -64,5 +64,14 @@ class Quarantine(Skip):
                 index, where = entry["index"], entry.get("where", "")
             except (ValueError, TypeError, KeyError):
                 continue  # a line that was cut short when its writer was killed
-            if not where or describe(index) in ("", where):
+            index = tuple(index) if isinstance(index, list) else index  # JSON has no tuples
+            if index is not None and (not where or describe(index) in ("", where)):
                 yield index, where
+
+
+def _ends_well(file: IO[bytes]) -> bool:
+    """Whether its last line is complete: whoever wrote it may have been killed."""
+    if not file.seek(0, os.SEEK_END):
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"

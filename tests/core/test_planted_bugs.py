@@ -105,7 +105,11 @@ BUGS = {
         "self.paused.items() if again_at <= now]",
         "self.paused.items()]",
     ),
-    "nobody wakes to try again": ("machine", "soonest = min(self.restart_at, self.schedule.again_at)", "soonest = self.restart_at"),
+    "nobody wakes to try again": (
+        "machine",
+        "soonest = min(self.restart_at, self.schedule.again_at)",
+        "soonest = self.restart_at",
+    ),
     "nobody runs ahead of what is to be tried again": ("free", "if shelf.turn in self.paused:", "if False:"),
     "a pardon is forgotten": ("machine", "self.schedule.pardon(batch, now, event.again_at)", "pass"),
     "a pardon does not clear the slate": ("machine", "self.suspects.forget(batch)", "pass"),

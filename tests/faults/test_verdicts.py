@@ -78,7 +78,17 @@ def test_a_worker_killed_while_idle_is_said_to_have_been_idle():
 
 def test_a_worker_killed_before_its_first_batch_is_not_said_to_have_loaded():
     verdict = verdict_of(range(8), worker_init_fn=lambda _: os.kill(os.getpid(), signal.SIGKILL))
-    assert verdict.doing.startswith(("starting", "running worker_init_fn"))
+    assert verdict.doing.startswith("running worker_init_fn")
+
+
+class ExitsWhenUnpacked(list):
+    def __reduce__(self):
+        return os._exit, (7,)
+
+
+def test_a_worker_that_ends_while_it_unpacks_the_data_set_says_so():
+    verdict = verdict_of(ExitsWhenUnpacked(range(8)))
+    assert (verdict.status, verdict.doing.split(" for ")[0]) == (7, "unpacking the data set")
 
 
 def test_a_signal_of_this_process_is_said_to_be_ours():

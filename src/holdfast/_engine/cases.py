@@ -8,8 +8,9 @@ from typing import Any
 
 from holdfast._core.refill import Refill
 from holdfast._transport.messages import Plan
+from holdfast.fault import Fault
 from holdfast.ledger import hashable
-from holdfast.policies import Again, Answer, Leave, Put, Repeat
+from holdfast.policies import Answer, Leave, Put, Repeat
 
 
 class Case:
@@ -22,7 +23,9 @@ class Case:
     def __init__(self, batch: int, indices: list[Any]) -> None:
         self.batch, self.indices = batch, indices
         self.gone: dict[int, Answer] = {}
+        self.met: list[Fault] = []  # those that made places go
         self.tries: Counter[Any] = Counter()
+        self.remade = 0  # times that it could not be put together
         self.careful = False
         self.slots: list[tuple[int, Any]] = list(enumerate(indices))  # (place, index) in the order of the batch
 
@@ -35,12 +38,16 @@ class Case:
         self.tries[key] += 1
         return self.tries[key]
 
-    def amend(self, refill: Refill, fits: Callable[[Any], bool]) -> None:
-        """Work out the slots; LookupError when a place cannot be filled, or nothing is left."""
-        chosen = {place: index for place, index in enumerate(self.indices) if place not in self.gone}
-        for place in sorted(self.gone):
+    def amend(self, place: int, answer: Answer, refill: Refill, fits: Callable[[Any], bool]) -> None:
+        """This place goes. LookupError, and all is as before, when it cannot be filled, or nothing is left."""
+        gone = {**self.gone, place: answer}
+        self.slots, self.gone = self._slots(gone, refill, fits), gone
+
+    def _slots(self, gone: dict[int, Answer], refill: Refill, fits: Callable[[Any], bool]) -> list[tuple[int, Any]]:
+        chosen = {place: index for place, index in enumerate(self.indices) if place not in gone}
+        for place in sorted(gone):
             own = list(chosen.values())
-            match self.gone[place]:
+            match gone[place]:
                 case Put():
                     chosen[place] = self.indices[place]
                 case Repeat():
@@ -51,7 +58,7 @@ class Case:
                     pass
         if not chosen:
             raise LookupError("refill=False leaves nothing of it")
-        self.slots = sorted(chosen.items())
+        return sorted(chosen.items())
 
     def _repeated(self, refill: Refill, place: int, own: list[Any], fits: Callable[[Any], bool]) -> Any:
         try:
@@ -61,16 +68,20 @@ class Case:
 
     def instead_of(self, place: int) -> Any:
         """The index that is loaded in this place; None when nothing is."""
-        if isinstance(self.gone.get(place), Put | Again | None):
+        if isinstance(self.gone.get(place), Put | None):
             return None
         return next((index for slot, index in self.slots if slot == place), None)
 
+    def left(self) -> tuple[Any, ...]:
+        """The indices that are still to be loaded, of those that were drawn."""
+        return tuple(index for place, index in enumerate(self.indices) if place not in self.gone)
+
     def plan(self) -> Any:
         """What to send to a worker."""
-        indices = [index for _, index in self.slots]
         given = {}
         for position, (place, _) in enumerate(self.slots):
             answer = self.gone.get(place)
             if isinstance(answer, Put):
                 given[position] = answer.value
+        indices = [index for _, index in self.slots]
         return Plan(indices, given, self.careful) if given or self.careful else indices

@@ -46,10 +46,12 @@ from holdfast._transport.messages import (
     Load,
     Loaded,
     Message,
+    Noticed,
     Raised,
     Ready,
     StreamOver,
 )
+from holdfast._worker.attributes import UNCHANGED, Changes
 from holdfast.errors import LoaderTimeout, RestartsSpent
 
 from .berth import Berth
@@ -58,6 +60,7 @@ from .imports import explain_import
 from .inquest import Inquest
 from .judge import Judge, Ruling, Whose
 from .launchers import Launcher
+from .notices import Ear
 from .results import ByReference, Error, InArena, Result, Results
 from .roster import Exited, Roster
 from .tally import Tally
@@ -71,16 +74,12 @@ _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 class Crew:
     """Owns the launcher and the roster. Made for one loader, used by one thread at a time."""
 
-    def __init__(
-        self, limits: Limits, launcher: Launcher, judge: Judge, watch: Watch, tally: Tally | None = None
-    ) -> None:
+    def __init__(self, limits: Limits, launcher: Launcher, judge: Judge, watch: Watch, ear: Ear, tally: Tally) -> None:
         self._machine = Machine(limits)
         self.story = self._machine.story  # the last events and decisions
-        self._launcher, self._judge, self._watch = launcher, judge, watch
-        self._tally = tally or Tally()
-        self._restarts_before = self._tally.restarts
-        self._roster = Roster()
-        self._bound = limits.bound
+        self._launcher, self._judge, self._watch, self._ear = launcher, judge, watch, ear
+        self._tally, self._restarts_before = tally, tally.restarts
+        self._roster, self._bound = Roster(), limits.bound
         self._draws = Draws(iter(()).__next__)
         self._inquest = Inquest(judge, self._machine)
         self._results = Results()
@@ -98,15 +97,15 @@ class Crew:
     def processes(self) -> list[Process]:
         return self._roster.processes
 
-    def begin(self, seed: int, shared_seed: int | None, draws: Draws) -> None:
-        """A new epoch, of the batches that ``draws`` gives."""
+    def begin(self, seed: int, shared_seed: int | None, draws: Draws, changes: Changes = UNCHANGED) -> None:
+        """A new epoch, of the batches that ``draws`` gives, and of the data set with its ``changes``."""
         self._draws, self._outcome = draws, None
         try:
             commands = self._machine.handle(EpochBegan(), time.monotonic())
-            self._epoch = Begin(self._machine.first, seed, shared_seed, 0)
+            self._epoch = Begin(self._machine.first, seed, shared_seed, 0, changes.all)
             self._inquest.begin(draws)
             self._watch.begin(self._machine.now)
-            self._roster.tell_all(self._epoch)
+            self._roster.tell_all(self._epoch._replace(changes=changes.new))
             self._carry_out(commands)
         except BaseException:
             self.close()
@@ -125,7 +124,9 @@ class Crew:
             elif time.monotonic() < deadline:
                 self._notice(_TICKED)
             else:
-                raise LoaderTimeout(timeout, self._machine.waiting_on(), self._explain_silence())
+                silent = self._watch.slowest(self._roster.items(), self._machine, time.monotonic())
+                why = "" if silent is None else self._inquest.explain(silent)
+                raise LoaderTimeout(timeout, self._machine.waiting_on(), why)
         self._outcome = None
         if not isinstance(outcome, Error):
             return outcome.value()
@@ -179,6 +180,8 @@ class Crew:
                 self._on_result(who, message.batch, InArena(self._roster[who], message))
             case Handed():
                 self._on_result(who, message.batch, ByReference(message.value))
+            case Noticed():
+                self._ear.hear(who.seat, message)
             case Extended():
                 self._roster[who].arena.extended(message.base, message.size)
             case Raised():
@@ -208,7 +211,7 @@ class Crew:
             return  # of an epoch that is over
         batch, whose = message.batch - self._machine.first, self._whose(who)
         if self._bound:
-            ruling = Ruling(self._judge.stream_failed(batch, message.reports, whose))
+            ruling = Ruling(self._judge.streams.failed(batch, message.reports, whose))
         else:
             ruling = self._judge.failed(batch, self._index_of(message.batch), message.reports, whose)
         if ruling.error is not None:
@@ -217,8 +220,11 @@ class Crew:
             self._feed(BatchFailed(who, message.batch, time.monotonic() + ruling.after))
 
     def _on_question(self, who: Worker, message: Asked) -> None:
-        batch = message.batch - self._machine.first
-        self._roster.tell(who, self._judge.asked(batch, message.item, message.report, self._whose(who)))
+        if message.batch < self._machine.first:
+            return  # of an epoch that is over, as the worker has been told
+        batch, replayed = message.batch - self._machine.first, not self._machine.expects(who, message.batch)
+        answer = self._judge.streams.asked(batch, message.report, self._whose(who), replayed=replayed)
+        self._roster.tell(who, answer)
 
     def _on_exit(self, who: Worker, berth: Berth) -> None:
         event = self._inquest.hold(who, berth)
@@ -238,8 +244,9 @@ class Crew:
     # -- silence -------------------------------------------------------------------------------
 
     def _look_for_stalls(self) -> None:
-        now = time.monotonic()
-        for silent in self._watch.look(self._roster.items(), self._machine, now):
+        spoke = self._spoke()
+        berths = [(who, berth) for who, berth in self._roster.items() if who not in spoke]
+        for silent in self._watch.look(berths, self._machine, time.monotonic()):
             error = self._inquest.stalled(silent)
             if not self._watch.acts:
                 self._judge.note("stall", "reported", error, silent.whose, error.batch, error.sample)
@@ -253,9 +260,12 @@ class Crew:
                 self._feed(WorkerExited(silent.who, silent.batch, silent.sample, hung=True))
                 self._inquest.close(silent.who)
 
-    def _explain_silence(self) -> str:
-        silent = self._watch.slowest(self._roster.items(), self._machine, time.monotonic())
-        return "" if silent is None else self._inquest.explain(silent)
+    def _spoke(self) -> set[Worker]:
+        """Whose words lay here unheard, while the user was away: they did not stall."""
+        heard = [said for fd in self._roster.wait(0) for said in self._roster.hear(fd)]
+        for who, message in heard:
+            self._on_message(who, message)
+        return {who for who, _ in heard}
 
     # -- what to do about it -------------------------------------------------------------------
 
@@ -296,6 +306,8 @@ class Crew:
         if not self._bound:
             number = batch - self._machine.first
             self._judge.deliver(number, self._draws.deliver(number), is_error=type(outcome) is Error)
+        else:
+            self._judge.streams.deliver(self._draws.places)
 
     def _send(self, who: Worker, batch: int) -> None:
         index = self._index_of(batch)
@@ -316,7 +328,8 @@ class Crew:
     def _start(self, who: Worker, skip: int) -> None:
         berth = self._launcher.launch(who.seat)
         self._roster.add(who, berth)
-        self._roster.tell(who, self._epoch._replace(skip=skip))
+        failed, taken_out = self._judge.streams.history(who.seat)
+        self._roster.tell(who, self._epoch._replace(skip=skip, failed=failed, taken_out=taken_out))
         self._tally.restarts = self._restarts_before + self._machine.restarts
 
     def _try(self, command: Condemn) -> None:
@@ -333,7 +346,7 @@ class Crew:
 
     def _end(self) -> None:
         error, self._draws.failure = self._draws.failure, None
-        if error is None:
+        if error is None and not self.closed:
             self._judge.finish()
         self._outcome = Error(error or StopIteration())
 

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast._core.refill import NEIGHBOURS
+from holdfast._worker.fetch import listed
 
 
 class Draws:
-    """Owned by an iterator. ``draw`` is the sampler's ``__next__``."""
+    """Owned by an iterator. ``draw`` is the sampler's ``__next__``; ``lists``: what it gives is a batch of indices."""
 
-    def __init__(self, draw: Callable[[], Any]) -> None:
-        self._draw = draw
+    def __init__(self, draw: Callable[[], Any], *, lists: bool = True) -> None:
+        self._draw, self._lists = draw, lists
         self._ahead: deque[Any] = deque()  # taken from the sampler before their time, as neighbours
         self._error: BaseException | None = None  # met on the way there, and told when it is due
-        self._recent: deque[tuple[int, Any]] = deque(maxlen=NEIGHBOURS)
+        self._delivered: dict[int, Any] = {}  # as far as they are neighbours of any that is not
         self.indices: dict[int, Any] = {}  # of the batches that are not delivered
         self.places: Any = None  # of a stream: what stands for the indices of any batch
         self.count = 0
@@ -54,23 +55,30 @@ class Draws:
 
     def deliver(self, batch: int) -> Any:
         """This batch is done with; returns what was drawn for it."""
-        index = self.indices.pop(batch)
-        self._recent.append((batch, index))
+        index = self._delivered[batch] = self.indices.pop(batch)
+        oldest = next(iter(self.indices), self.count) - NEIGHBOURS
+        while (first := next(iter(self._delivered), oldest)) < oldest:
+            del self._delivered[first]
         return index
 
     def before(self, batch: int, count: int) -> Iterator[Any]:
         """The indices of up to ``count`` batches before this one, the nearest first."""
-        known = {**dict(self._recent), **self.indices}
         for number in range(batch - 1, batch - 1 - count, -1):
-            yield from _listed(known.get(number))
+            yield from self._known(number)
 
     def after(self, batch: int, count: int) -> Iterator[Any]:
         """The same for those behind it, which are taken from the sampler if need be."""
         for number in range(batch + 1, batch + 1 + count):
-            if number in self.indices:
-                yield from _listed(self.indices[number])
-            elif number >= self.count and self._look_ahead(number - self.count):
-                yield from _listed(self._ahead[number - self.count])
+            if number < self.count:
+                yield from self._known(number)
+            elif self._look_ahead(number - self.count):
+                yield from self._listed(self._ahead[number - self.count])
+
+    def _known(self, number: int) -> list[Any]:
+        for drawn in (self.indices, self._delivered):
+            if number in drawn:
+                return self._listed(drawn[number])
+        return []
 
     def _look_ahead(self, place: int) -> bool:
         while len(self._ahead) <= place and self._error is None:
@@ -80,8 +88,5 @@ class Draws:
                 self._error = error
         return len(self._ahead) > place
 
-
-def _listed(index: Any) -> list[Any]:
-    if index is None:
-        return []
-    return list(index) if isinstance(index, list | tuple) else [index]
+    def _listed(self, index: Any) -> list[Any]:
+        return listed(index) if self._lists else [index]

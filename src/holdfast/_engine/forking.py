@@ -7,7 +7,6 @@ wait between calls, and a worker uses one thread. torch's loader has always fork
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 
@@ -16,6 +15,7 @@ from holdfast._worker.job import Job, Post
 from holdfast.errors import CannotShip
 
 from .berth import Berth, pipe_berth
+from .notices import of_the_user
 
 Posts = Callable[[int], Post]
 
@@ -52,7 +52,7 @@ class Forked:
             f"the workers are forks of a process with other threads: {others}{locks}. A lock that one of them holds at "
             'the fork is never released in the worker; start="auto" does not fork this process'
         )
-        warnings.warn(text, ForkWarning, stacklevel=_of_the_user())
+        warnings.warn(text, ForkWarning, stacklevel=of_the_user())
 
 
 def fall_back(refusal: CannotShip, job: Job, posts: Posts) -> Forked:
@@ -65,13 +65,5 @@ def fall_back(refusal: CannotShip, job: Job, posts: Posts) -> Forked:
         f"{refusal.path} ({refusal.kind}) cannot be pickled, so the workers are forks of this process and share it as "
         f"it is now ({refusal.reason})"
     )
-    warnings.warn(text, ForkWarning, stacklevel=_of_the_user())
+    warnings.warn(text, ForkWarning, stacklevel=of_the_user())
     return Forked(job, posts)
-
-
-def _of_the_user() -> int:
-    """The stack level of the first caller that is neither ours nor torch's: where the loop over the loader begins."""
-    level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("holdfast", "torch"):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -51,7 +51,9 @@ class Inquest:
         if who.life != self._machine.seats[who.seat].life:
             return None
         entry = berth.logbook.read()
-        batch = entry.batch if entry.loading else None
+        batch, held = entry.batch if entry.loading else None, self._machine.seats[who.seat].held
+        if entry.phase is Phase.REPLAYING and held:
+            batch = held[0]  # to which it was on the way
         known = entry.phase in (Phase.FETCHING, Phase.COLLATING) and entry.sample >= 0
         indices = self._indices(batch)
         verdict = examine(berth, self._oom, self._machine.first, indices if isinstance(indices, list | tuple) else None)
@@ -80,7 +82,8 @@ class Inquest:
         if ruling is not None:
             return ruling
         whose, _ = self._deaths.get(command.batch, self._latest)
-        error = self._died(command.batch, command.sample, command.attempts)
+        attempts = self._judge.tried(command.batch - self._machine.first, command.sample) + command.attempts
+        error = self._died(command.batch, command.sample, attempts)
         return self._rule(command.batch, command.sample, error, whose)
 
     def _died(self, batch: int | None, position: int | None, attempts: int) -> WorkerDied:
@@ -126,8 +129,8 @@ class Inquest:
         number = batch - self._machine.first
         if self._machine.limits.bound:
             size = len(self._draws.places) if isinstance(self._draws.places, list) else 1
-            item = number // self._machine.limits.seats * size + (position or 0)
-            return self._judge.lost_stream(number, item, error, whose)
+            place = number // self._machine.limits.seats * size + (position or 0)
+            return self._judge.streams.lost(number, place, error, whose)
         return self._judge.killed(number, self._draws.indices.get(number), error, position, whose)
 
     def _number(self, batch: int | None) -> int | None:

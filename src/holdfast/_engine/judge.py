@@ -5,48 +5,34 @@ The same judge for processes, threads and loading in the trainer. Batches are nu
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from holdfast._core.refill import Refill
-from holdfast._transport.faults import add_note, unpack_error
-from holdfast._transport.messages import Answered, Report
-from holdfast.errors import AllSamplesBad, StreamLost, TooManyFaults, Unaccounted, WorkerDied, WorkerStalled
+from holdfast._transport.messages import Report
+from holdfast._worker.fetch import listed
+from holdfast.errors import AllSamplesBad, Unaccounted, WorkerDied
 from holdfast.fault import Fault
-from holdfast.ledger import Ledger
-from holdfast.policies import Again, Answer, Hold, Leave, Policy, Put, Repeat, Replace, Skip, Stand
+from holdfast.ledger import Ledger, hashable
+from holdfast.policies import Again, Answer, Hold, Leave, Policy, Put, Skip, Stand
 from holdfast.quarantine import Quarantine
 
 from .cases import Case
+from .docket import ACTIONS, Docket, Ruling, Whose
+from .streams import Ended, Streams
+
+__all__ = ["Judge", "Ruling", "Whose"]
+
+REMADE = 8  # times that a batch is put together anew, with other samples, before it is not the samples' fault
 
 
-Ended = WorkerDied | WorkerStalled
+class Met(NamedTuple):
+    """A fault, the place of its sample in the batch (None: not known, or all of it), and the answer if it is clear."""
 
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """``error`` stands in place of the batch; else it is loaded again ``after`` seconds, as `Judge.plan` says.
-
-    ``held``: a stalled worker is left alone.
-    """
-
-    error: BaseException | None = None
-    after: float = 0.0
-    held: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Whose:
-    """The worker that met a fault; nobody when it is the trainer itself."""
-
-    seat: int | None = None
-    life: int | None = None
-    pid: int | None = None
-
-    def __str__(self) -> str:
-        return "" if self.seat is None else f"in worker {self.seat} (pid {self.pid}), "
+    fault: Fault
+    place: int | None
+    answer: Answer | None
 
 
 class Judge:
@@ -54,31 +40,32 @@ class Judge:
 
     def __init__(self, policy: Policy, ledger: Ledger, describe: Callable[[Any], str], *, auto_collation: bool) -> None:
         self.policy, self.ledger, self.describe = policy, ledger, describe
+        self._docket = Docket(policy, ledger, describe)
+        self.streams = Streams(self._docket)
         self._lists = auto_collation
-        self._epoch, self._refill = 0, Refill(0, None, _nothing, _nothing)
+        self._refill = Refill(0, None, _nothing, _nothing)
         self._cases: dict[int, Case] = {}
-        self._answers: dict[tuple[int | None, int], Answered] = {}  # of streams: what was said about an item before
         self._drawn = self._delivered = self._in_ledger = 0
         for quarantine in (part for part in policy.parts() if isinstance(part, Quarantine)):
-            for index, _ in quarantine.known(describe):
-                ledger.remember(index)
+            for index, where in quarantine.known(describe):
+                ledger.remember(index, where=where)
 
     def begin(self, epoch: int, refill: Refill) -> None:
-        self._epoch, self._refill = epoch, refill
+        self._docket.epoch, self._refill = epoch, refill
         self._cases.clear()
-        self._answers.clear()
+        self.streams.begin()
         self._drawn = self._delivered = self._in_ledger = 0
 
-    # -- a batch of a map-style data set -------------------------------------------------------
+    # -- a batch -------------------------------------------------------------------------------
 
     def draw(self, batch: int, index: Any) -> None:
         """The sampler gave this. Samples that are known to be bad are left out before they are fetched."""
         indices = self._listed(index)
         self._drawn += len(indices)
         if self.ledger.bad and self.policy.tolerant:
-            bad = [place for place, each in enumerate(indices) if self.ledger.is_bad(each)]
-            if bad:
-                self._leave_out(self._case(batch, index), bad)
+            for place, each in enumerate(indices):
+                if self.ledger.is_bad(each):
+                    self._leave_out(self._case(batch, index), place)
 
     def plan(self, batch: int, index: Any) -> Any:
         """What a worker is asked for: the index as it was drawn, or what became of it."""
@@ -90,29 +77,30 @@ class Judge:
 
     def failed(self, batch: int, index: Any, reports: list[Report], whose: Whose) -> Ruling:
         """The worker could not make this batch."""
-        case, answers = self._case(batch, index), []
-        for report in reports:
-            error, text = unpack_error(report.error)
-            place, sample = case.at(report.place)
-            fault = self._fault("batch" if report.whole else "exception", case, place, sample, error, whose)
-            fault.where, fault.traceback = report.where or fault.where, text
-            add_note(error, _note(whose, fault, report.detail, text))
-            answer = Stand() if report.fatal else self._asked(fault)
-            answers.append((fault, place, answer))
-        return self._rule(case, answers)
+        case = self._case(batch, index)
+        case.remade += reports[0].whole
+        return self._rule(case, [self._met(case, report, whose) for report in reports])
 
     def killed(self, batch: int, index: Any, error: Ended, position: int | None, whose: Whose) -> Ruling:
         """Loading this batch ended its worker, or does not end."""
         case = self._case(batch, index)
         place, sample = case.at(position)
-        kind = "stall" if isinstance(error, WorkerStalled) else "death"
-        fault = self._fault(kind, case, place, sample, error, whose)
-        answer = self._asked(fault)
-        if place is None and not isinstance(answer, Stand | Hold) and not case.careful:
+        kind, tries = "stall", self.tried(batch, position) + 1
+        if isinstance(error, WorkerDied):
+            kind, tries = "death", error.attempts
+        case.tries[hashable(sample)] = tries
+        fault = self._docket.fault(kind, error, whose, batch=batch, index=sample, attempts=tries)
+        answer = self._docket.ask(fault)
+        if place is None and not case.careful and not isinstance(answer, Stand | Hold):
             case.careful = True  # once more, and this time we shall know which sample it is
-            self._note(fault, "tried again")
+            self._docket.note(fault, "tried again")
             return Ruling()
-        return self._rule(case, [(fault, place, answer)])
+        return self._rule(case, [Met(fault, place, answer)])
+
+    def tried(self, batch: int, position: int | None) -> int:
+        """How often this sample, or all of the batch, has been tried and ruled upon."""
+        case = self._cases.get(batch)
+        return case.tries[hashable(case.at(position)[1])] if case else 0
 
     def deliver(self, batch: int, index: Any, *, is_error: bool) -> None:
         """The batch, or its error, is handed to the user."""
@@ -121,156 +109,98 @@ class Judge:
         if not is_error:
             self._delivered += size - (len(case.gone) if case else 0)
 
+    def abandon(self, batch: int, index: Any, error: BaseException) -> None:
+        """What ends a worker, or the user's Ctrl-C, came out of loading this batch in the trainer itself."""
+        case = self._case(batch, index)
+        self._raised(case, self._docket.fault("exception", error, Whose(), batch=batch), error)
+
     def finish(self) -> None:
         """The epoch is over: does it add up?"""
-        self.ledger.end_epoch(self._epoch, self._drawn)
+        self.ledger.end_epoch(self._docket.epoch, self._drawn)
         if self._drawn != self._delivered + self._in_ledger:
             raise Unaccounted(self._drawn, self._delivered, self._in_ledger)
-
-    # -- streams -------------------------------------------------------------------------------
-
-    def asked(self, batch: int, item: int, report: Report, whose: Whose) -> Answered:
-        """An iterable data set raised at this item; a later life that comes by again is told the same."""
-        known = self._answers.get((whose.seat, item))
-        if known is not None and known.action != "raise":
-            return known
-        error, text = unpack_error(report.error)
-        fault = self._fault("exception", Case(batch, []), None, None, error, whose)
-        fault.item, fault.where, fault.traceback = item, report.where, text
-        fault.attempts = 1 + sum(each.item == item for each in self.ledger.filter(seat=whose.seat, epoch=self._epoch))
-        answer = Stand() if report.fatal else self._asked(fault)
-        if type(answer) in _ACTIONS:  # else it comes back as the error of the batch
-            self._note(fault, _ACTIONS[type(answer)])
-        said = self._answers[whose.seat, item] = _in_short(answer)
-        return said
-
-    def stream_failed(self, batch: int, reports: list[Report], whose: Whose) -> BaseException:
-        """A batch of a stream that could not be made; what could be asked was asked before."""
-        error, text = unpack_error(reports[0].error)
-        fault = self._fault("batch" if reports[0].whole else "exception", Case(batch, []), None, None, error, whose)
-        fault.where, fault.traceback = reports[0].where, text
-        add_note(error, _note(whose, fault, reports[0].detail, text))
-        self._note(fault, "raised")
-        return error
-
-    def lost_stream(self, batch: int, item: int, error: Ended, whose: Whose) -> Ruling:
-        """An item of an iterable data set ended its worker, or does not come: nobody can get beyond it."""
-        kind = "stall" if isinstance(error, WorkerStalled) else "death"
-        fault = self._fault(kind, Case(batch, []), None, None, error, whose)
-        fault.item = item
-        fault.attempts = 1 + sum(each.item == item for each in self.ledger.filter(kind=kind, seat=whose.seat))
-        answer = self._asked(fault)
-        if isinstance(answer, Again):
-            self._note(fault, "tried again")
-            return Ruling(after=answer.after)
-        if isinstance(answer, Hold):
-            self._note(fault, "waited")
-            return Ruling(held=True)
-        if isinstance(answer, Stand):
-            self._note(fault, "raised")
-            return Ruling(error=fault.error)
-        # To leave out a sample is one thing; nobody asked to do without the rest of a stream.
-        lost = StreamLost(whose.seat, item, f"it {_END[kind]} whoever loads it")
-        lost.__cause__, fault.error = error, lost
-        self._note(fault, "raised")
-        return Ruling(error=lost)
-
-    # -- what concerns no sample ---------------------------------------------------------------
 
     def note(
         self, kind: str, action: str, error: BaseException, whose: Whose, batch: int | None = None, index: Any = None
     ) -> None:
         """Enter what happened and needs no decision: a worker that was replaced, a stall that is only reported."""
-        fault = self._fault(kind, Case(-1, []), None, index, error, whose)
-        fault.batch = batch
-        self._note(fault, action)
+        self._docket.note(self._docket.fault(kind, error, whose, batch=batch, index=index), action)
 
-    # -- small steps ---------------------------------------------------------------------------
+    # -- decisions -----------------------------------------------------------------------------
 
-    def _asked(self, fault: Fault) -> Answer:
-        try:
-            return self.policy.answer(fault, self.ledger) or Stand()
-        except TooManyFaults as error:
-            fault.error, error.__cause__ = error, fault.error
-            return Stand()
+    def _met(self, case: Case, report: Report, whose: Whose) -> Met:
+        place, sample = case.at(report.place)
+        tries = case.attempt(sample)
+        fault = self._docket.reported(report, whose, batch=case.batch, index=sample, among=case.indices, attempts=tries)
+        # A value in its place that fails as well, or samples that fail with whatever others: nothing is gained by more.
+        helpless = report.whole and (isinstance(case.gone.get(place or 0), Put) or case.remade > REMADE)
+        return Met(fault, place, Stand() if report.fatal or helpless else None)
 
-    def _rule(self, case: Case, answers: list[tuple[Fault, int | None, Answer]]) -> Ruling:
-        for fault, place, answer in answers:
+    def _rule(self, case: Case, met: list[Met]) -> Ruling:
+        """One by one, as each counts towards the limit of the next."""
+        after = 0.0
+        for number, (fault, place, given) in enumerate(met):
+            answer = given or self._docket.ask(fault)
+            error: BaseException | None = fault.error
             if isinstance(answer, Hold):
-                self._note(fault, "waited")
+                self._docket.note(fault, "waited")
                 return Ruling(held=True)
-            if isinstance(answer, Stand) or (place is None and not isinstance(answer, Again)):
-                return self._raised(case, fault, fault.error)
-        after = max((answer.after for _, _, answer in answers if isinstance(answer, Again)), default=0.0)
-        for fault, place, answer in answers:
-            if place is not None and not isinstance(answer, Again):
-                self._in_ledger += place not in case.gone
-                case.gone[place] = answer
-                self.ledger.remember(fault.index, fault.error)
-        try:
-            case.amend(self._refill, lambda index: not self.ledger.is_bad(index))
-        except LookupError as reason:
-            faults = [fault for fault, _, _ in answers]
-            return self._raised(case, faults[-1], AllSamplesBad(case.batch, case.indices, str(reason), faults))
-        for fault, place, answer in answers:
+            if isinstance(answer, Again):
+                self._docket.note(fault, "tried again")
+                after, error = max(after, answer.after), None
+            elif place is not None and not isinstance(answer, Stand):
+                error = self._put_aside(case, place, fault, answer)
+            if error is not None:
+                for other in met[number + 1 :]:
+                    self._docket.note(other.fault, "raised")  # with this one
+                return self._raised(case, fault, error)
+        for fault, place, _ in met:  # one that failed as well may have been chosen for an earlier one
             fault.instead = None if place is None else case.instead_of(place)
-            self._note(fault, _ACTIONS[type(answer)])
         return Ruling(after=after)
 
+    def _put_aside(self, case: Case, place: int, fault: Fault, answer: Answer) -> AllSamplesBad | None:
+        """Make the batch without this sample; the error when that cannot be."""
+        action, counted = ACTIONS[type(answer)], place in case.gone
+        self.ledger.remember(fault.index, fault.error, fault.where, answer)
+        try:
+            case.amend(place, answer, self._refill, self._fits)
+        except LookupError as reason:
+            return AllSamplesBad(case.batch, case.indices, str(reason), [*case.met, replace(fault, action=action)])
+        self._in_ledger += not counted
+        fault.instead = case.instead_of(place)
+        case.met.append(fault)
+        self._docket.note(fault, action)
+        return None
+
     def _raised(self, case: Case, fault: Fault, error: BaseException) -> Ruling:
-        fault.lost = tuple(index for place, index in enumerate(case.indices) if place not in case.gone)
+        fault.lost = case.left()
         self._in_ledger += len(fault.lost)
         if error is not fault.error:
             error.__cause__, fault.error = fault.error, error
-        self._note(fault, "raised")
+        self._docket.note(fault, "raised")
         return Ruling(error=error)
 
-    def _leave_out(self, case: Case, places: list[int]) -> None:
-        for place in places:
-            index = case.indices[place]
-            why = self.ledger.why(index) or LookupError("known to be bad")
-            fault = self._fault("exception", case, place, index, why, Whose())
-            case.gone[place] = self._known(fault)
-            self._in_ledger += 1
-            fault.attempts = 0
-            try:
-                case.amend(self._refill, lambda other: not self.ledger.is_bad(other))
-            except LookupError:
-                case.gone.pop(place)  # then it has to be tried
-                self._in_ledger -= 1
-                continue
-            fault.instead = case.instead_of(place)
-            self._note(fault, "known bad")
+    def _leave_out(self, case: Case, place: int) -> None:
+        """It is known to be bad. When nothing can take its place, it has to be tried again."""
+        index = case.indices[place]
+        known = self.ledger.known(index)
+        try:
+            case.amend(place, known.answer or self._usual(), self._refill, self._fits)
+        except LookupError:
+            return
+        self._in_ledger += 1
+        error = known.error or LookupError("known to be bad")
+        fault = self._docket.fault("exception", error, Whose(), batch=case.batch, index=index, attempts=0)
+        fault.where, fault.instead = known.where or fault.where, case.instead_of(place)
+        case.met.append(fault)
+        self._docket.note(fault, "known bad")
 
-    def _known(self, fault: Fault) -> Answer:
-        for part in self.policy.parts():
-            if isinstance(part, Skip):
-                return Leave(part.refill)
-            if isinstance(part, Replace):
-                return part.answer(fault, self.ledger) or Repeat()
-        return Leave()
+    def _usual(self) -> Leave:
+        """For samples that are known from elsewhere."""
+        return next((Leave(part.refill) for part in self.policy.parts() if isinstance(part, Skip)), Leave())
 
-    def _fault(self, kind: str, case: Case, place: int | None, index: Any, error: BaseException, whose: Whose) -> Fault:
-        return Fault(
-            when=time.time(),
-            kind=kind,
-            epoch=self._epoch,
-            batch=case.batch,
-            index=index,
-            item=None,
-            where=self.describe(index) if index is not None else "",
-            error=error,
-            traceback="",
-            seat=whose.seat,
-            life=whose.life,
-            pid=whose.pid,
-            attempts=case.attempt(index),
-            action="",
-        )
-
-    def _note(self, fault: Fault, action: str) -> None:
-        fault.action = action
-        self.ledger.note(fault)
+    def _fits(self, index: Any) -> bool:
+        return not self.ledger.is_bad(index)
 
     def _case(self, batch: int, index: Any) -> Case:
         case = self._cases.get(batch)
@@ -279,30 +209,9 @@ class Judge:
         return case
 
     def _listed(self, index: Any) -> Any:
-        return index if self._lists and isinstance(index, list | tuple) else [index]
-
-
-_END = {"death": "ends", "stall": "holds up"}
-_ACTIONS: dict[type[Answer], str] = {Again: "tried again", Leave: "skipped", Put: "replaced", Repeat: "replaced"}
-
-
-def _in_short(answer: Answer) -> Answered:
-    match answer:
-        case Again():
-            return Answered("again", answer.after, None)
-        case Leave() | Repeat():
-            return Answered("skip", 0.0, None)
-        case Put():
-            return Answered("put", 0.0, answer.value)
-        case _:
-            return Answered("raise", 0.0, None)
-
-
-def _note(whose: Whose, fault: Fault, detail: str, traceback: str) -> str:
-    """What is added to the user's own exception."""
-    verb = "loaded" if fault.index is not None or fault.item is not None else "made"
-    lines = [f"{whose}while it {verb} {fault.subject}", *([detail] if detail else [])]
-    return "\n".join(lines) + (f"\n\n{traceback}".rstrip() if traceback else "")
+        if not self._lists:
+            return [index]
+        return index if isinstance(index, list) else listed(index)
 
 
 def _nothing(batch: int, count: int) -> Iterable[Any]:

@@ -14,13 +14,13 @@ from torch.utils.data import (
 )
 
 
-def population(sampler: Any) -> Sequence[Any] | None:
-    """Every index that it can give; None when nobody but the sampler knows.
+def population(sampler: Any, *, lists: bool = True) -> Sequence[Any] | None:
+    """Every index that it can give, or of which it makes ``lists``; None when nobody but the sampler knows.
 
     A class of the user's own is asked for nothing, also when it derives from torch's: it may choose otherwise.
     """
     if type(sampler) is BatchSampler:
-        return population(sampler.sampler)
+        return population(sampler.sampler) if lists else None  # where a list is one index, a number is none
     if type(sampler) is SubsetRandomSampler:
         return sampler.indices
     whole = {RandomSampler: "data_source", SequentialSampler: "data_source", DistributedSampler: "dataset"}

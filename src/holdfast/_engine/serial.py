@@ -10,13 +10,24 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from holdfast._transport.logbook import SAMPLE
-from holdfast._transport.messages import Plan
+from holdfast._transport.messages import Plan, Report
 from holdfast._worker.failing import Failures
-from holdfast._worker.fetch import EndOfStream, Fetch, Passed, Unnoted, fetch_planned, fetcher
+from holdfast._worker.fetch import (
+    EndOfStream,
+    Fetch,
+    Passed,
+    Refused,
+    Stream,
+    TriedAgain,
+    Unnoted,
+    fetch_planned,
+    fetcher,
+)
 from holdfast._worker.job import Job
 
+from .docket import Whose
 from .draws import Draws
-from .judge import Judge, Whose
+from .judge import Judge
 
 _NOBODY = Whose()
 
@@ -26,7 +37,7 @@ class Serial:
 
     def __init__(self, job: Job, judge: Judge) -> None:
         self._job, self._judge, self._notes = job, judge, Unnoted()
-        self._failures = Failures(job, lambda error: error)
+        self._failures = Failures(job, self._notes, lambda error: error)
         self._fetch: Fetch | None = None
         self._batch = 0
         self._samples: Any = None
@@ -56,21 +67,32 @@ class Serial:
                 with seeded:
                     return self._made(plan)
             except Exception as error:
-                ruling = self._judge.failed(batch, index, self._reports(error, plan), _NOBODY)
+                with seeded:  # the user's code runs once more, and its random numbers are its own
+                    reports = self._reports(error, plan)
+            except BaseException as end:
+                self._judge.abandon(batch, index, end)
+                raise
+            ruling = self._judge.failed(batch, index, reports, _NOBODY)
             if ruling.error is not None:
                 raise ruling.error
             time.sleep(ruling.after)
 
     def _of_stream(self, batch: int, places: Any, seeded: AbstractContextManager[None]) -> Any:
+        data, reports = None, list[Report]()
         try:
             with seeded:
-                return self._made(places)
+                data, reports = self._attempted(places, reports)
+                while self._can_mend(reports):
+                    data, reports = self._attempted(places, reports)
         except EndOfStream:
             self._judge.finish()
             raise StopIteration from None
-        except Exception as error:
-            reports = self._reports(error, places)
-        raise self._judge.stream_failed(batch, reports, _NOBODY)
+        finally:
+            self._samples = None
+        self._judge.streams.deliver(places)
+        if reports:
+            raise self._judge.streams.failed(batch, reports, _NOBODY)
+        return data
 
     def _made(self, index: Any) -> Any:
         assert self._fetch is not None
@@ -79,15 +101,45 @@ class Serial:
         self._samples = samples
         return self._job.collate_fn(samples)
 
-    def _reports(self, error: Exception, index: Any) -> Any:
+    def _reports(self, error: Exception, index: Any) -> list[Report]:
         samples, self._samples = self._samples, None
         if samples is None:
             return self._failures.of_fetch(error, index, self._notes.numbers[SAMPLE])
         return self._failures.of_making(error, index, samples, self._job.collate_fn)
 
+    # -- a stream ------------------------------------------------------------------------------
+
+    def _attempted(self, places: Any, guilty: list[Report]) -> tuple[Any, list[Report]]:
+        """A batch made without the ``guilty``; or what is in its way."""
+        try:
+            if not guilty:
+                return self._made(places), []
+            assert isinstance(self._fetch, Stream)
+            self._samples = self._fetch.mended(self._samples, places, guilty, self._ask)
+            return self._job.collate_fn(self._samples), []
+        except EndOfStream:
+            raise
+        except Refused as refused:
+            self._samples = None
+            return None, [refused.report]
+        except Exception as error:
+            if self._samples is None:
+                return None, self._failures.of_stream(error, self._fetch)
+            return None, self._failures.of_making(error, places, self._samples, self._job.collate_fn, self._fetch)
+
+    def _can_mend(self, reports: list[Report]) -> bool:
+        fetch, there = self._fetch, self._samples is not None
+        return bool(reports) and there and isinstance(fetch, Stream) and fetch.can_mend(reports)
+
     def _meet(self, error: Exception, item: int) -> Any:
-        answer = self._judge.asked(self._batch, item, self._failures.report(error, None, None), _NOBODY)
+        try:
+            return self._ask(self._failures.report(error, None, item=item))
+        except Refused:
+            raise error from None
+
+    def _ask(self, report: Report) -> Any:
+        answer = self._judge.streams.asked(self._batch, report, _NOBODY)
         if answer.action == "raise":
-            raise error
+            raise Refused(report)
         time.sleep(answer.after)
-        return answer.value if answer.action == "put" else Passed
+        return {"put": answer.value, "again": TriedAgain}.get(answer.action, Passed)

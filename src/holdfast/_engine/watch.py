@@ -79,9 +79,12 @@ def _busy(berths: Berths, machine: Machine, now: float) -> Iterator[Silent]:
         if who.life != seat.life:
             continue  # it is leaving
         since = max(entry.since, berth.since)
-        if entry.loading:
+        if entry.loading and entry.batch in seat.held and entry.phase is not Phase.REPLAYING:
             sample = entry.sample if entry.sample >= 0 else None
             yield Silent(who, berth, entry, entry.batch, sample, now - since)
+        elif entry.loading:  # on the way to what it holds, or held up by what nobody wants any more
+            if seat.held:
+                yield Silent(who, berth, entry, seat.held[0], None, now - since)
         elif entry.phase is not Phase.IDLE:
             yield Silent(who, berth, entry, None, None, now - since)
         elif seat.held:

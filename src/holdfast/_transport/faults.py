@@ -6,6 +6,7 @@ type's name, its text, its traceback and those of its attributes that do travel.
 
 from __future__ import annotations
 
+import copy
 import io
 import pickle
 import traceback
@@ -15,7 +16,6 @@ from typing import Any
 import cloudpickle
 
 from holdfast.errors import RemoteError
-
 
 _OURS = ("holdfast._worker.", "holdfast._transport.")
 
@@ -54,6 +54,18 @@ def unpack_error(data: bytes | BaseException) -> tuple[BaseException, str]:
     return RemoteError(*remote, text), text
 
 
+def twin(error: BaseException) -> BaseException:
+    """The same exception once more, without traceback and causes; itself when it cannot be copied."""
+    for copied in (copy.copy, _bared):
+        try:
+            found = copied(error)
+            if type(found) is type(error) and str(found) == str(error):  # its __init__ may take something else
+                return found
+        except Exception:
+            continue
+    return error
+
+
 def add_note(error: BaseException, note: str) -> None:
     if hasattr(error, "add_note"):
         error.add_note(note)
@@ -75,6 +87,10 @@ def _bare(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[str
     error.args = args
     error.__dict__.update(attributes)
     return error
+
+
+def _bared(error: BaseException) -> BaseException:
+    return _bare(type(error), error.args, error.__dict__)
 
 
 def _dumped(error: BaseException, pickler: Any) -> bytes:

@@ -15,12 +15,18 @@ from .codec import Layout
 
 
 class Begin(NamedTuple):
-    """Trainer: a new epoch. Forget work of the old one; an iterable worker replays ``skip`` batches of its stream."""
+    """Trainer: a new epoch. Forget work of the old one; an iterable worker replays ``skip`` batches of its stream.
+
+    Of those, ``failed`` ended in an error, and the items ``taken_out`` were fetched and left out of their batch.
+    """
 
     first: int
     seed: int
     shared_seed: int | None
     skip: int
+    changes: bytes | None = None  # of the data set's attributes, since this worker's copy was made
+    failed: tuple[int, ...] = ()
+    taken_out: tuple[int, ...] = ()
 
 
 class Plan(NamedTuple):
@@ -82,6 +88,7 @@ class Report(NamedTuple):
     detail: str  # the transform that failed, and on what
     fatal: bool  # an error of the program, not of the sample
     whole: bool  # it failed when the batch was put together
+    item: int | None = None  # of a stream: which one
 
 
 class Raised(NamedTuple):
@@ -92,10 +99,9 @@ class Raised(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Worker: my stream raised at this item. I wait to be told whether to go on."""
+    """Worker: this item of my stream raised, or goes into no batch. I wait to be told whether to go on."""
 
     batch: int
-    item: int
     report: Report
 
 
@@ -120,8 +126,27 @@ class StreamOver(NamedTuple):
     batch: int
 
 
+class Noticed(NamedTuple):
+    """Worker, once: fingerprints of my first items, and the generators (path, kind, state) that were drawn from."""
+
+    items: list[int | None]
+    drawn: list[tuple[str, str, int]]
+
+
 Message = (
-    Begin | Load | Answered | Close | Ready | InitFailed | Extended | Loaded | Handed | Raised | Asked | StreamOver
+    Begin
+    | Load
+    | Answered
+    | Close
+    | Ready
+    | InitFailed
+    | Extended
+    | Loaded
+    | Handed
+    | Raised
+    | Asked
+    | StreamOver
+    | Noticed
 )
 
 _KINDS: tuple[type[Any], ...] = (
@@ -136,6 +161,7 @@ _KINDS: tuple[type[Any], ...] = (
     StreamOver,
     Asked,
     Answered,
+    Noticed,
 )
 _TAGS = {kind: tag for tag, kind in enumerate(_KINDS)}
 

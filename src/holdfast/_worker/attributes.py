@@ -6,6 +6,7 @@ means nothing in a process that has not opened it). What is larger or private is
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from typing import Any, NamedTuple
 
@@ -29,6 +30,9 @@ class Changes(NamedTuple):
 
     all: bytes | None = None
     new: bytes | None = None
+
+
+UNCHANGED = Changes()
 
 
 class Attributes:
@@ -77,9 +81,20 @@ def apply(dataset: object, packed: bytes) -> None:
 
 
 def _set(part: Any, name: str, value: object) -> None:
-    if name in _EPOCHS and callable(getattr(part, "set_epoch", None)):
+    if name in _EPOCHS and _takes(getattr(part, "set_epoch", None), value):
         part.set_epoch(value)  # it may do more than keep the number
-    setattr(part, name, value)
+    try:
+        setattr(part, name, value)
+    except AttributeError:  # frozen, and changed in the trainer all the same
+        object.__setattr__(part, name, value)
+
+
+def _takes(function: Any, value: object) -> bool:
+    try:
+        inspect.signature(function).bind(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _plain(dataset: object) -> dict[Place, Any]:
@@ -123,6 +138,6 @@ def _inside(part: object) -> list[tuple[Path, object]]:
     own = attributes(part)
     inner: list[tuple[Path, object]] = [(("dataset",), own["dataset"])] if "dataset" in own else []
     several = own.get("datasets")
-    if type(several) in (list, tuple):
-        inner += [(("datasets", i), each) for i, each in enumerate(several)]
+    if isinstance(several, list | tuple):
+        inner += [(("datasets", i), each) for i, each in enumerate(several[:_MOST_PARTS])]
     return [(step, each) for step, each in inner if not anatomy(each).is_atom]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .settings import Settings
+from .sharding import Ranks
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Job:
     settings: Settings
     tolerant: bool = False  # a policy may leave samples out: all that fail are wanted, not the first
     collate_types: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # what the user added to torch's map
+    shard: Ranks | None = None  # whether a stream is divided here, and among whom
 
 
 class Post(NamedTuple):
@@ -37,3 +39,5 @@ class Post(NamedTuple):
     sys_path: list[str]
     argv: list[str]
     measures_memory: bool = False  # and notes it in the logbook
+    tells_items: bool = False  # of its stream, the first
+    tells_random: bool = False  # generators of the data set that were drawn from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -11,7 +12,7 @@ import torch
 from torch.utils.data import IterDataPipe
 from torch.utils.data.graph_settings import apply_random_seed
 
-from holdfast._transport.logbook import Logbook, Phase
+from holdfast._transport.logbook import SINCE, Logbook, Phase
 from holdfast._transport.messages import (
     Answered,
     Asked,
@@ -19,28 +20,26 @@ from holdfast._transport.messages import (
     Close,
     Load,
     Message,
+    Noticed,
     Plan,
     Raised,
     Ready,
     Report,
     StreamOver,
 )
+from holdfast.errors import StreamLost
 
+from . import attributes
 from .failing import Failures
-from .fetch import EndOfStream, Fetch, Passed, Stream, fetch_planned, fetcher
+from .fetch import EndOfStream, Fetch, Passed, Refused, Stream, TriedAgain, fetch_planned, fetcher
 from .job import Job, Post
+from .noticing import Noticing
+
+_NOT_TWICE = "its worker ended, and it failed when a new one went through it again"
 
 
 class Interrupted(Exception):
     """The epoch ended, or everything did, while we waited for an answer."""
-
-
-class Refused(Exception):
-    """The trainer says that the error of this report is to be raised."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__(report)
-        self.report = report
 
 
 class Seeds(Protocol):
@@ -56,10 +55,11 @@ class Loop(ABC):
         self._job, self._post, self._logbook, self._seeds = job, post, logbook, seeds
         self._epoch = Begin(0, 0, None, 0)
         self._fetch: Fetch | BaseException | None = None
-        self._failures = Failures(job, self._told)
+        self._failures = Failures(job, logbook, self._told)
         self._batch = -1
         self._samples: Any = None  # of the batch that is being made, from when they are fetched
         self._put_off: deque[Message] = deque()  # came while we waited for an answer
+        self._noticing: Noticing | None = None
 
     @abstractmethod
     def _next_message(self) -> Message:
@@ -113,9 +113,16 @@ class Loop(ABC):
             generator = torch.Generator()
             generator.manual_seed(epoch.shared_seed)
             apply_random_seed(self._job.dataset, generator)
+        if self._noticing is not None:
+            self._noticing.begin()
         try:
+            if epoch.changes is not None:
+                attributes.apply(self._job.dataset, epoch.changes)
             self._seeds.seed(epoch.seed, self._post.seat)
-            self._fetch = fetcher(self._job, self._logbook, self._meet if self._job.tolerant else None)
+            meet = self._meet if self._job.tolerant else None
+            self._fetch = fetcher(self._job, self._logbook, meet, self._post.seat)
+            if isinstance(self._fetch, Stream):
+                self._fetch.taken_out = frozenset(epoch.taken_out)
         except Exception as error:
             self._fetch = error  # told with the first batch that asks for it
 
@@ -124,9 +131,28 @@ class Loop(ABC):
         skip, self._epoch = self._epoch.skip, self._epoch._replace(skip=0)
         for number in range(skip):
             batch = number * self._post.seats + self._post.seat
-            self._logbook.note(Phase.REPLAYING, self._epoch.first + batch)
+            self._batch = self._epoch.first + batch
+            self._logbook.note(Phase.REPLAYING, self._batch)
             self._seeds.seed(self._epoch.seed, batch)
+            self._pass(places, failed=batch in self._epoch.failed)
+
+    def _pass(self, places: Any, *, failed: bool) -> None:
+        """One of them. It has to end where it did then, or what comes after it would be something else."""
+        stream = self._fetch
+        if not isinstance(stream, Stream):
             self._fetched(places)
+            return
+        stream.replaying = not failed
+        try:
+            stream(places)
+        except (EndOfStream, Interrupted):
+            raise
+        except Exception as error:
+            if not failed:
+                self._fetch = None
+                raise StreamLost(self._post.seat, stream.items - 1, _NOT_TWICE) from error
+        finally:
+            stream.replaying = False
 
     # -- a batch -------------------------------------------------------------------------------
 
@@ -146,8 +172,13 @@ class Loop(ABC):
         If that is nothing yet: the samples without which it may be made in another attempt.
         """
         try:
-            self._say(self._mended(load, guilty) if guilty else self._make(load.batch, load.index))
+            made = self._mended(load, guilty) if guilty else self._make(load.batch, load.index)
+            if self._noticing is not None:
+                self._tell(self._noticing.see(self._samples))
+            self._say(made)
         except EndOfStream:
+            if self._noticing is not None:
+                self._tell(self._noticing.all_seen())
             self._say(StreamOver(load.batch))
         except Interrupted:
             self._abandon()
@@ -160,6 +191,11 @@ class Loop(ABC):
                 return reports
             self._say(Raised(load.batch, reports))
         return []
+
+    def _tell(self, noticed: Noticed | None) -> None:
+        if noticed is not None:
+            self._noticing = None
+            self._say(noticed)
 
     def _done(self) -> None:
         self._logbook.note_done()
@@ -182,53 +218,53 @@ class Loop(ABC):
             for position, sample in enumerate(samples):
                 self._logbook.note(Phase.COLLATING, batch, position)
                 self._attempt([sample])
+            self._seeds.seed(self._epoch.seed, batch - self._epoch.first)  # attempts may have drawn random numbers
+            self._logbook.note(Phase.FETCHING, batch)
+            self._samples = samples = fetch_planned(plan, self._job, self._logbook)
         self._logbook.note(Phase.COLLATING, batch)
         return self._handed_over(batch, samples)
 
     def _reports(self, error: Exception, index: Any) -> list[Report]:
-        samples, entry = self._samples, self._logbook.read()
-        if samples is None:
-            return self._failures.of_fetch(error, index, entry.sample)
-        return self._failures.of_making(error, index, samples, self._attempt)
+        if self._samples is not None:
+            return self._failures.of_making(error, index, self._samples, self._attempt, self._fetch)
+        if self._job.iterable:
+            return self._failures.of_stream(error, self._fetch)
+        return self._failures.of_fetch(error, index, self._logbook.read().sample)
 
     # -- a stream, which nobody can load a second time -----------------------------------------
 
     def _meet(self, error: Exception, item: int) -> Any:
         """An item raised: what takes its place?"""
         try:
-            return self._ask(self._failures.report(error, None, None), item)
+            return self._ask(self._failures.report(error, None, item=item))
         except Refused:
             raise error from None
 
-    def _ask(self, report: Report, item: int) -> Any:
+    def _ask(self, report: Report) -> Any:
         """Ask the trainer and wait: there is nothing else that the worker of this stream could do."""
-        self._say(Asked(self._batch, item, report))
+        self._say(Asked(self._batch, report))
+        self._logbook.times[SINCE] = math.inf  # who waits for the trainer, or because it says so, has not stalled
         while not isinstance(message := self._next_message(), Answered):
             self._put_off.append(message)
             if isinstance(message, Begin | Close):
                 raise Interrupted
         if message.action == "raise":
             raise Refused(report)
+        self._logbook.times[SINCE] = time.monotonic() + message.after
         time.sleep(message.after)
-        return message.value if message.action == "put" else Passed
+        return {"put": message.value, "again": TriedAgain}.get(message.action, Passed)
 
     def _can_mend(self, reports: list[Report]) -> bool:
-        """No batch could be made of these items of a stream; it may be without the guilty ones."""
-        stream = isinstance(self._fetch, Stream) and self._job.tolerant and self._job.auto_collation
-        return stream and self._samples is not None and all(report.place is not None for report in reports)
+        stream, there = self._fetch, self._samples is not None
+        return there and isinstance(stream, Stream) and stream.can_mend(reports)
 
     def _mended(self, load: Load, guilty: list[Report]) -> Message:
-        samples, stream, size = self._samples, self._fetch, len(load.index)
+        stream = self._fetch
         assert isinstance(stream, Stream)
-        for report in reversed(guilty):
-            assert report.place is not None
-            value = self._ask(report, stream.origins[report.place])
-            if value is Passed:
-                del samples[report.place], stream.origins[report.place]
-            else:
-                samples[report.place] = value
-        stream.fill(samples, size)
-        return self._handed_over(load.batch, stream.checked(samples, size))
+        self._logbook.note(Phase.FETCHING, load.batch)
+        self._samples = stream.mended(self._samples, load.index, guilty, self._ask)
+        self._logbook.note(Phase.COLLATING, load.batch)
+        return self._handed_over(load.batch, self._samples)
 
     def _fetched(self, index: Any) -> Any:
         fetch = self._fetch

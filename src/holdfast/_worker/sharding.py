@@ -39,6 +39,10 @@ class Share(Iterator[Any]):
         self._others = self._step - 1
         return self._next()
 
+    def again(self) -> None:
+        """The item that raised is the next one still."""
+        self._others = 0
+
     def _pass(self) -> None:
         try:
             self._next()

@@ -22,6 +22,7 @@ from .info import of_thread
 from .job import Job, Post
 from .life import of_this_thread
 from .loop import Loop
+from .noticing import Noticing
 
 
 class Line(Protocol):
@@ -65,6 +66,8 @@ class ThreadWorker(Loop):
 
     def initialise(self) -> None:
         job, post, generators = self._job, self._post, self._generators
+        if post.tells_items:
+            self._noticing = Noticing(job, post)
         seed = post.seed + post.seat
         generators.seed(post.seed, post.seat)
         of_thread.info = torch_worker.WorkerInfo(

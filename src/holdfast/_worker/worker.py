@@ -27,9 +27,9 @@ from holdfast.errors import CannotSend, SharedMemoryFull
 from .collate import collate_into
 from .job import Job, Post
 from .loop import Loop
+from .noticing import Noticing
 from .seeds import Seeder
 from .settings import take_over
-
 
 MEASURE_EVERY = 0.25  # seconds; it takes 150 µs
 
@@ -54,6 +54,8 @@ class Worker(Loop):
         """As torch does it: seed, worker info, worker_init_fn."""
         job, post = self._job, self._post
         take_over(job.settings)
+        if post.tells_items or post.tells_random:
+            self._noticing = Noticing(job, post)
         seed = post.seed + post.seat
         random.seed(seed)
         torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for accelerators: 3 ms in a new process
@@ -65,6 +67,8 @@ class Worker(Loop):
             self._logbook.note(Phase.INITIALISING)
             job.worker_init_fn(post.seat)
         self._seeds = Seeder(seed)
+        if self._noticing is not None:
+            self._noticing.initialised()
 
     def _next_message(self) -> Message:
         while not self._inbox:

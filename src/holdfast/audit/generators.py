@@ -84,9 +84,12 @@ class Watch:
         ]
 
 
-def repeated(drawn: Sequence[Drawn], shipped: Mapping[str, int]) -> list[Finding]:
-    """Those that began in the state which was shipped, and so begin in it in every worker and every epoch."""
-    why = "every worker draws the same numbers from its own copy of it, again in every epoch"
+def repeated(drawn: Sequence[Drawn], shipped: Mapping[str, int], *, persistent: bool = False) -> list[Finding]:
+    """Those that began in the state which was shipped, and so begin in it in every worker; and in every epoch, unless
+    workers are ``persistent``."""
+    why = "every worker draws the same numbers from its own copy of it"
+    if not persistent:
+        why += ", again in every epoch"
     return [
         Finding(one.path, one.kind, why, _fix(one.kind), Severity.ERROR)
         for one in drawn

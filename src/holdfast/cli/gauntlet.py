@@ -49,10 +49,8 @@ def _run(rows: list[Row], no_torch: bool, jobs: int, as_json: bool) -> list[tupl
     from holdfast.gauntlet.table import Report, as_data
 
     sides: list[Side] = [Side.HOLDFAST] if no_torch else [Side.TORCH, Side.HOLDFAST]
-    report = Report(Console(stderr=as_json), sides)
     found = []
-    report.print_head()
-    with report.running(len(rows)):
+    with Report(Console(stderr=as_json), sides, len(rows)) as report:
         for row, findings in judged(rows, sides, jobs):
             report.print_row(row, findings)
             found.append((row, findings))

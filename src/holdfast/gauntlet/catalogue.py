@@ -11,7 +11,6 @@ from holdfast.pages.failures import FAILURES
 
 from .row import Row
 
-
 _REASONS = {"F09": "nothing to run: holdfast explain F09 names the right call"}
 
 

@@ -1,4 +1,4 @@
-"""Under spawn every worker has a private copy of the data set.
+"""Under spawn and forkserver every worker has a private copy of the data set.
 
 It is pickled once for each of them and sent through a pipe: time and memory grow with the number of workers.
 """
@@ -29,7 +29,7 @@ class Table:
 
 
 if __name__ == "__main__":
-    loader = DataLoader(Table(), num_workers=2, multiprocessing_context="spawn")
+    loader = DataLoader(Table(), num_workers=2, multiprocessing_context="forkserver")
     for total, megabytes in loader:
         print(int(total), int(megabytes))
 """

@@ -44,4 +44,4 @@ def on_holdfast(ran: Ran) -> str:
     return "all 10 batches, in order: the lost one was loaded again by a new worker"
 
 
-ROW = Row(__name__, __doc__, PROGRAM, on_torch, on_holdfast)
+ROW = Row(__name__, __doc__, PROGRAM, on_torch, on_holdfast, variant="from outside")

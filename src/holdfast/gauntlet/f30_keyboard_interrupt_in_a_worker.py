@@ -28,9 +28,8 @@ for batch in DataLoader(Images(), batch_size=4, num_workers=2):
 
 
 def on_torch(ran: Ran) -> str:
-    ran.must(bool(ran.status), "a bad end")
     ran.must("KeyboardInterrupt" not in ran.err, "that nobody says KeyboardInterrupt")
-    return ran.last_words
+    return ran.fails("EOFError", "FileNotFoundError", "ConnectionResetError", "exited unexpectedly")
 
 
 def on_holdfast(ran: Ran) -> str:

@@ -41,7 +41,8 @@ if __name__ == "__main__":
 def on_torch(ran: Ran) -> str:
     if ran.status:
         return ran.fails("unpack requires", "struct.error")
-    ran.must(not ran.out.startswith("0 "), "wrong records")
+    ran.ends_well()
+    ran.must(int(ran.out.split()[0]) > 0, "wrong records")
     return ran.out.strip()
 
 

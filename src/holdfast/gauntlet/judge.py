@@ -56,8 +56,9 @@ def judged(rows: Sequence[Row], sides: Sequence[Side], jobs: int) -> Iterator[tu
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            while wait(work, timeout=0.1).not_done:
+            while busy := [each for each in work if not each.done()]:
                 running.end_all()
+                wait(busy, timeout=0.1)
 
 
 def _on_all(row: Row, sides: Sequence[Side], stop: Event) -> Findings:

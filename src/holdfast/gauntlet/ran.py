@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -62,13 +63,18 @@ class Ran:
         self.must(bool(self.status), "a bad end")
         said = [line for line in self.err.splitlines() if any(words in line for words in any_of)]
         self.must(bool(said), f"one of {any_of} on stderr")
-        return ([line for line in said if _names_an_error(line)] or said)[-1].strip()
+        return _told(([line for line in said if _names_an_error(line)] or said)[-1])
 
     def says(self, *words: str) -> str:
         """All of these are on stderr; the line that has the first."""
         for missing in (part for part in words if part not in self.err):
             raise NotSo(f"expected {missing!r} on stderr, but {self}")
-        return next(line.strip() for line in self.err.splitlines() if words[0] in line)
+        return next(_told(line) for line in self.err.splitlines() if words[0] in line)
+
+
+def _told(line: str) -> str:
+    """Without the place of a warning and the module of an error."""
+    return re.sub(r"^(/\S+\.py:\d+: )?(\w+\.)*(?=[A-Z]\w*: )", "", line.strip())
 
 
 def _names_an_error(line: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where a program of the gauntlet runs: limits and a /dev/shm of its own.
+"""Where a program of the gauntlet runs: limits, a /dev/shm and a memory group of its own.
 
 Run as a script it makes the room in its own process and then becomes the program, so that nothing of it reaches anyone
 else: ``python room.py '{"descriptors": 256}' python program.py``. It imports nothing of holdfast.
@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 _NEW_MOUNTS = 0x00020000  # CLONE_NEWNS
 _PRIVATE_BELOW = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
@@ -24,6 +25,7 @@ class Room:
 
     shm: int | None = None  # bytes of a private /dev/shm; takes root, or the right to make mount namespaces
     descriptors: int | None = None
+    memory: int | None = None  # bytes that it and all it starts have together, as in a container; takes root
 
     def enter(self) -> None:
         """For this process and all that it starts, for good."""
@@ -34,6 +36,31 @@ class Room:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
         if self.shm is not None:
             _replace_shm(self.shm)
+        if self.memory is not None:
+            _enter_group(self.memory)
+
+    def clear_away(self, pid: int) -> None:
+        """What the kernel keeps of the room that this process made, when everybody has left it."""
+        if self.memory is not None and (group := _group(pid)[0]).exists():
+            group.rmdir()
+
+
+def _enter_group(limit: int) -> None:
+    group, file = _group(os.getpid())
+    try:
+        group.mkdir()
+        (group / file).write_text(str(limit))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError as error:
+        sys.exit(f"a memory group (it takes root): {error.strerror}")
+
+
+def _group(pid: int) -> tuple[Path, str]:
+    """Its folder, and the file of its limit, in either version of cgroups."""
+    old = Path("/sys/fs/cgroup/memory")
+    if old.exists():
+        return old / f"gauntlet-{pid}", "memory.limit_in_bytes"
+    return old.parent / f"gauntlet-{pid}", "memory.max"
 
 
 def _replace_shm(size: int) -> None:

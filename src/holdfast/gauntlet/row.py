@@ -18,16 +18,15 @@ class Side(Enum):
     HOLDFAST = "holdfast"
 
 
-_IMPORT = "from torch.utils.data import DataLoader"
-IMPORT = {"from torch.utils.data import DataLoader\n": "from holdfast import DataLoader\n"}
+IMPORT = "from torch.utils.data import DataLoader"
 
 
 @dataclass(frozen=True)
 class Row:
     """A failure that this machine can show.
 
-    The program is written for stock torch. For holdfast the import is changed, and what ``changes`` says, where the
-    promise is an option; each text must be there exactly once. The checks return what they found in one line, or raise
+    The program is written for stock torch. For holdfast the import is changed, and where the promise is an option,
+    what ``changes`` says; each text must be there exactly once. The checks return what they found in one line, or raise
     ``NotSo``.
     """
 
@@ -65,7 +64,9 @@ class Row:
         source = dedent(self.program).lstrip("\n")
         if side is Side.TORCH:
             return source
-        changes = self.changes if any(old.startswith(_IMPORT) for old in self.changes) else {**IMPORT, **self.changes}
+        changes = dict(self.changes)
+        if not any(IMPORT in old for old in changes):
+            changes[f"{IMPORT}\n"] = "from holdfast import DataLoader\n"
         for old, new in changes.items():
             if source.count(old) != 1:
                 raise ValueError(f"{self.name}: {old!r} is {source.count(old)} times in its program, not once")

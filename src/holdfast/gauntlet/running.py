@@ -35,8 +35,10 @@ def run(row: Row, side: Side) -> Ran:
 
 def why_not(row: Row) -> str:
     """What is missing on this machine to make the room of this row; empty when nothing is."""
-    made = subprocess.run(_in(row.room, "/bin/true"), stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    return made.stderr.strip() if made.returncode else ""
+    made = subprocess.Popen(_in(row.room, "/bin/true"), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    _, said = made.communicate()
+    row.room.clear_away(made.pid)
+    return said.strip() if made.returncode else ""
 
 
 def end_all() -> None:
@@ -50,7 +52,7 @@ class Program:
 
     def __init__(self, row: Row, folder: Path) -> None:
         self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"
-        self._began = time.monotonic()
+        self._began, self._room = time.monotonic(), row.room
         program = ("-c", (folder / "program.py").read_text()) if row.without_file else ("program.py",)
         self._process = subprocess.Popen(
             _in(row.room, sys.executable, *program),
@@ -99,13 +101,14 @@ class Program:
         """It and all that it started, by their pids. Again is harmless."""
         self._process.kill()  # does nothing to one that was waited for
         self._process.wait()
-        while family := _family(self._mark):  # again, for what they were starting meanwhile
-            for pid in family:
+        while left := family(self._mark):  # again, for what they were starting meanwhile
+            for pid in left:
                 _kill(pid)
-            _wait_for(family[0], GRACE)
+            _wait_for(left[0], GRACE)
 
     def _close(self) -> None:
         _running.discard(self)
+        self._room.clear_away(self._process.pid)
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe:
                 pipe.close()
@@ -132,7 +135,8 @@ def _in(place: room.Room, *command: str) -> list[str]:
     return [sys.executable, "-I", "-S", room.__file__, json.dumps(asdict(place)), *command]
 
 
-def _family(mark: str) -> list[int]:
+def family(mark: str) -> list[int]:
+    """Processes whose mark begins so; it begins with the pid of whoever runs them."""
     found, sign = [], f"{_MARK}={mark}".encode()
     for pid in psutil.pids():
         try:
@@ -146,10 +150,10 @@ def _family(mark: str) -> list[int]:
 def _outlived(mark: str) -> list[str]:
     """Those who are still there when ``GRACE`` is over."""
     deadline = time.monotonic() + GRACE
-    while family := _family(mark):
+    while left := family(mark):
         if time.monotonic() > deadline:
-            return [f"pid {pid}" for pid in family]
-        _wait_for(family[0], deadline - time.monotonic())
+            return [f"pid {pid}" for pid in left]
+        _wait_for(left[0], deadline - time.monotonic())
     return []
 
 

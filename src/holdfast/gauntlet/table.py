@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -23,28 +19,35 @@ STYLES = {
     Mark.NOT_SHOWN: "dim",
     Mark.NOT_HERE: "dim",
 }
-_LONGEST = 200  # characters of a finding in a table; a broken promise is told in full
+_LONGEST = 200  # characters of what torch said
 
 
 class Report:
     """Prints rows as they are judged, and says in the end how many promises were kept. Owns the terminal meanwhile."""
 
-    def __init__(self, console: Console, sides: list[Side]) -> None:
+    def __init__(self, console: Console, sides: list[Side], rows: int) -> None:
         self._console, self._sides = console, sides
+        self._rows, self._printed = rows, 0
+        self._status = console.status(self._progress())
 
-    def print_head(self) -> None:
+    def __enter__(self) -> Report:
         if self._console.is_terminal:
-            self._print(
-                [Text("", "bold"), *(Text(name, "bold") for name in ("failure", *(s.value for s in self._sides)))]
-            )
+            self._status.start()
+            self._print(Text(), *(Text(name, "bold") for name in ("failure", *(side.value for side in self._sides))))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._status.stop()
 
     def print_row(self, row: Row, findings: Findings) -> None:
-        if not self._console.is_terminal:
+        self._printed += 1
+        self._status.update(self._progress())
+        if self._console.is_terminal:
+            cells = (Text(words(findings[side]), STYLES[findings[side].mark]) for side in self._sides)
+            self._print(Text(row.id, "bold"), Text(title(row)), *cells)
+        else:
             said = " | ".join(f"{side.value}: {words(findings[side])}" for side in self._sides)
             self._console.print(f"{row.id} {title(row)} | {said}", soft_wrap=True, highlight=False, markup=False)
-            return
-        cells = [Text(words(findings[side]), STYLES[findings[side].mark]) for side in self._sides]
-        self._print([Text(row.id, "bold"), Text(title(row)), *cells])
 
     def print_sum(self, judged: list[tuple[Row, Findings]]) -> None:
         count = dict.fromkeys(Mark, 0)
@@ -58,16 +61,10 @@ class Report:
             said.append(f"{count[Mark.NOT_HERE]} not reproducible here")
         self._console.print("; ".join(said), style="bold", highlight=False, soft_wrap=True)
 
-    @contextmanager
-    def running(self, rows: int) -> Iterator[None]:
-        """A line on a terminal that something is going on."""
-        if not self._console.is_terminal:
-            yield
-            return
-        with Live(Spinner("dots", f"{rows} failures"), console=self._console, transient=True):
-            yield
+    def _progress(self) -> str:
+        return f"{self._printed} of {self._rows}"
 
-    def _print(self, cells: Iterable[Text]) -> None:
+    def _print(self, *cells: Text) -> None:
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(width=4)
         table.add_column(ratio=2)
@@ -78,11 +75,10 @@ class Report:
 
 
 def words(finding: Finding) -> str:
-    text = (
-        finding.text if finding.mark is Mark.BROKEN or len(finding.text) <= _LONGEST else finding.text[:_LONGEST] + " …"
-    )
-    took = f" ({finding.seconds:.1f} s)" if finding.seconds else ""
-    return f"{finding.mark.value}{'' if finding.mark in (Mark.KEPT, Mark.BROKEN) else ':'} {text}{took}"
+    text, took = finding.text, f" ({finding.seconds:.1f} s)" if finding.seconds else ""
+    if finding.mark in (Mark.KEPT, Mark.BROKEN):
+        return f"{finding.mark.value} {text}{took}"  # a broken promise in full
+    return f"{finding.mark.value}: {text if len(text) <= _LONGEST else text[:_LONGEST] + ' …'}{took}"
 
 
 def as_data(judged: list[tuple[Row, Findings]]) -> list[dict[str, Any]]:

@@ -1,0 +1,131 @@
+"""Faults on their way into the ledger: written down, put to the user's policy, entered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast._transport.faults import add_note, unpack_error
+from holdfast._transport.messages import Report
+from holdfast.errors import TooManyFaults
+from holdfast.errors.base import first_of
+from holdfast.fault import Fault
+from holdfast.ledger import Ledger
+from holdfast.policies import Again, Answer, Leave, Policy, Put, Repeat, Stand
+
+ACTIONS: dict[type[Answer], str] = {Again: "tried again", Leave: "skipped", Put: "replaced", Repeat: "replaced"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """``error`` stands in place of the batch; else it is loaded again ``after`` seconds, as `Judge.plan` says.
+
+    ``held``: a stalled worker is left alone.
+    """
+
+    error: BaseException | None = None
+    after: float = 0.0
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """The worker that met a fault; nobody when it is the trainer itself."""
+
+    seat: int | None = None
+    life: int | None = None
+    pid: int | None = None
+
+    def __str__(self) -> str:
+        return "" if self.seat is None else f"in worker {self.seat} (pid {self.pid}), "
+
+
+class Docket:
+    """Owned by a judge."""
+
+    def __init__(self, policy: Policy, ledger: Ledger, describe: Callable[[Any], str]) -> None:
+        self.policy, self.ledger, self.describe = policy, ledger, describe
+        self.epoch = 0
+
+    def fault(
+        self,
+        kind: str,
+        error: BaseException,
+        whose: Whose,
+        *,
+        batch: int | None,
+        index: Any = None,
+        item: int | None = None,
+        attempts: int = 1,
+    ) -> Fault:
+        """All that is known; what is done about it is not."""
+        return Fault(
+            when=time.time(),
+            kind=kind,
+            epoch=self.epoch,
+            batch=batch,
+            index=index,
+            item=item,
+            where=self.describe(index) if index is not None else "",
+            error=error,
+            traceback="",
+            seat=whose.seat,
+            life=whose.life,
+            pid=whose.pid,
+            attempts=attempts,
+            action="",
+        )
+
+    def reported(
+        self, report: Report, whose: Whose, *, batch: int, index: Any = None, among: Any = None, attempts: int = 1
+    ) -> Fault:
+        """The same of a worker's report. The user's own exception is told where it happened.
+
+        ``among``: the indices of the batch, when it is not known which of them it was.
+        """
+        error, text = unpack_error(report.error)
+        kind = "batch" if report.whole else "exception"
+        fault = self.fault(kind, error, whose, batch=batch, index=index, item=report.item, attempts=attempts)
+        fault.where, fault.traceback = report.where or fault.where, text
+        add_note(error, _note(whose, fault, among, report.detail, text))
+        return fault
+
+    def ask(self, fault: Fault) -> Answer:
+        """What the policy says. What it raises instead takes the place of the error, as the fault that stands."""
+        try:
+            return self.policy.answer(fault, self.ledger) or Stand()
+        except Exception as error:
+            fault.error = _led_by(fault.error, error)
+            return Stand()
+
+    def note(self, fault: Fault, action: str) -> None:
+        fault.action = action
+        self.ledger.note(fault)
+
+
+def _led_by(first: BaseException, error: Exception) -> Exception:
+    """``error`` with its history: the one that the policy was asked about."""
+    if isinstance(error, TooManyFaults):
+        error.__cause__ = first
+        return error
+    if isinstance(error, StopIteration):  # it would end the epoch, and silently
+        error = RuntimeError("on_error raised StopIteration")
+    last: BaseException = error
+    while last.__context__ is not None and last.__context__ is not first:
+        last = last.__context__
+    if last is not first:
+        last.__context__ = first
+    return error
+
+
+def _note(whose: Whose, fault: Fault, among: Any, detail: str, traceback: str) -> str:
+    """What is added to the user's own exception."""
+    known = fault.index is not None or fault.item is not None
+    of_these = f", dataset indices {first_of(among)}" if among and not known else ""
+    lines = [
+        f"{whose}while it {'loaded' if known else 'made'} {fault.subject}{of_these}",
+        *([detail] if detail else []),
+    ]
+    return "\n".join(lines) + (f"\n\n{traceback}".rstrip() if traceback else "")
