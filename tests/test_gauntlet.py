@@ -80,6 +80,7 @@ def test_nobody_is_left_of_a_program_however_it_ends(end, monkeypatch):
     monkeypatch.setattr(running, "GRACE", 0.2)
     ran = run(WITH_CHILDREN + end, patience=0.3)
     assert ran.lines == ["started"]
+    assert ran.seconds < running.LIMIT / 2
     assert ran.status == {"time.sleep(600)": None, "os._exit(0)": 0}.get(end, -9)
     assert len(ran.outlived) == (0 if ran.status is None else 2)
     assert running.family(f"{os.getpid()}-") == []

@@ -105,7 +105,7 @@ class Fault:
         An error on its way to the user is left alone, and a copy kept: it collects the frames that it passes, and
         with them the iterator, whose death ends the workers.
         """
-        if not self.traceback and self.error.__traceback__ is not None:
+        if not self.traceback and (self.error.__traceback__ or self.error.__cause__) is not None:
             self.traceback = "".join(tracebacks.format_exception(self.error))
         if self.action == "raised":
             self.error = twin(self.error)

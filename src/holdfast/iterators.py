@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from holdfast._engine.forking import Forked
 from holdfast._engine.judge import Judge
 from holdfast._engine.launchers import launcher
 from holdfast._engine.notices import Ear
+from holdfast._engine.parking import Parked, Parking
 from holdfast._engine.population import population
 from holdfast._engine.serial import Serial
 from holdfast._engine.watch import Watch
@@ -53,7 +55,8 @@ class _Iterator(_BaseDataLoaderIter):
         self._policy = policy(loader.on_error)
         find = functools.partial(describe, loader.dataset)
         self._judge = Judge(self._policy, loader.faults, find, auto_collation=self._auto_collation)
-        self._loader_tally, self._population = loader._tally, population(self._index_sampler)
+        self._loader_tally = loader._tally
+        self._population = population(self._index_sampler, lists=self._auto_collation)
         # Items that are too few for a batch are dropped without a word, so nothing can be said then.
         self._must_give = self._counts and not loader.allow_empty and not loader.drop_last
         self._awaits_first = False
@@ -106,7 +109,7 @@ class _Iterator(_BaseDataLoaderIter):
     def _begin_epoch(self) -> Draws:
         """The judge is told of the epoch; what it chooses from is known."""
         # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
-        draws = Draws(self._sampler_iter.__next__)
+        draws = Draws(self._sampler_iter.__next__, lists=self._auto_collation)
         refill = Refill(self._seed, self._population, draws.before, draws.after)
         self._epoch, self._loader_tally.epochs = self._loader_tally.epochs, self._loader_tally.epochs + 1
         self._judge.begin(self._epoch, refill)
@@ -146,9 +149,11 @@ class CrewIterator(_Iterator):
     """``num_workers > 0``: a crew of workers. Owns it; closed by the end of the epoch, ``close``, or its own death."""
 
     _crew: Crew | None = None
+    _parking: weakref.ref[Parking] | None = None
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
+        loader._parking.warn_of_habit()
         job = self._job(loader)
         limits = Limits(
             seats=self._num_workers,
@@ -168,7 +173,16 @@ class CrewIterator(_Iterator):
         if isinstance(starter, Forked):
             loader._notices.look_for_handles(self._dataset)
         self._attributes = Attributes(self._dataset if start != "thread" else None)
-        self._crew = Crew(limits, starter, self._judge, watch, ear, loader._tally)
+        told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory
+        terms = limits, *told, *_surroundings()
+        parked = None if self._persistent_workers else loader._parking.take(starter, terms)
+        if parked is not None:
+            self._judge = parked.judge
+        self._parked = parked or Parked(
+            Crew(limits, starter, self._judge, watch, ear, loader._tally), self._judge, starter, job, terms, os.getpid()
+        )
+        self._parking = weakref.ref(loader._parking)
+        self._crew = self._parked.crew
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
@@ -189,6 +203,8 @@ class CrewIterator(_Iterator):
         except StopIteration:
             if not self._persistent_workers:
                 self._crew.close()
+            if self._parking is not None and (parking := self._parking()) is not None:
+                parking.forget()
             raise
 
     def broadcast(self, place: Place, packed: bytes) -> None:
@@ -213,7 +229,11 @@ class CrewIterator(_Iterator):
     _shutdown_workers = close  # by this name frameworks and tests know it
 
     def __del__(self) -> None:
-        self.close()
+        parking = self._parking() if self._parking is not None else None
+        if self._crew is None or self._crew.closed or self._persistent_workers or parking is None:
+            self.close()
+        else:
+            parking.leave(self._parked, self._num_yielded)
 
 
 def emptiness(dataset: object) -> EmptyDataset:
@@ -227,10 +247,13 @@ def _posts(loader: DataLoader[Any], seed: int, ear: Ear) -> Callable[[int], Post
     first_lives = set(range(seats))
 
     def post(seat: int) -> Post:
-        surroundings = dict(os.environ), current_directory(), list(sys.path), list(sys.argv)
         is_first = seat in first_lives
         first_lives.discard(seat)
         tells = is_first and ear.wants_items, is_first and ear.wants_random and seat == 0
-        return Post(seat, seats, seed, limit, *surroundings, measures, *tells)
+        return Post(seat, seats, seed, limit, *_surroundings(), measures, *tells)
 
     return post
+
+
+def _surroundings() -> tuple[dict[str, str], str, list[str], list[str]]:
+    return dict(os.environ), current_directory(), list(sys.path), list(sys.argv)

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from holdfast._engine.notices import Notices
+from holdfast._engine.parking import Parking
 from holdfast._engine.tally import Tally
 from holdfast._system import starts
 from holdfast._worker import attributes
@@ -130,7 +131,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         self.on_error, self.stall_timeout = on_error, stall_timeout
         self.recycle_after, self.max_worker_memory = recycle_after, max_worker_memory
         self.fault_log, self.bundle = fault_log, bundle
-        self._tally, self._notices = Tally(), Notices()
+        self._tally, self._notices, self._parking = Tally(), Notices(), Parking()
         self._faults = Ledger(file=fault_log)
         launcher = starts.resolve(start, self.multiprocessing_context)
         if num_workers and workers == "process":

@@ -101,6 +101,7 @@ def test_two_iterations_of_one_loader_do_not_mix():
     assert pairs == [(a, b) for a in EXPECTED for b in EXPECTED]
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.IteratorPerStep")
 def test_many_short_iterations_leave_nothing():
     loader = DataLoader(Squares(), num_workers=2)
     for _ in range(10):

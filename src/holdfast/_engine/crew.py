@@ -6,11 +6,9 @@ everything as it was; one that arrives anywhere else leaves the crew in an unkno
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import time
-import weakref
 from typing import Any
 
 from typing_extensions import assert_never
@@ -36,7 +34,6 @@ from holdfast._core.events import (
 )
 from holdfast._core.machine import Limits, Machine
 from holdfast._system.process import Process
-from holdfast._transport.faults import add_note, unpack_error
 from holdfast._transport.messages import (
     Asked,
     Begin,
@@ -54,9 +51,9 @@ from holdfast._transport.messages import (
 from holdfast._worker.attributes import UNCHANGED, Changes
 from holdfast.errors import LoaderTimeout, RestartsSpent
 
+from . import leaving
 from .berth import Berth
 from .draws import Draws
-from .imports import explain_import
 from .inquest import Inquest
 from .judge import Judge, Ruling, Whose
 from .launchers import Launcher
@@ -68,7 +65,6 @@ from .watch import Watch
 
 _WANTED = Wanted()
 _TICKED = Ticked()
-_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 
 
 class Crew:
@@ -81,13 +77,11 @@ class Crew:
         self._tally, self._restarts_before = tally, tally.restarts
         self._roster, self._bound = Roster(), limits.bound
         self._draws = Draws(iter(()).__next__)
-        self._inquest = Inquest(judge, self._machine)
-        self._results = Results()
+        self._inquest, self._results = Inquest(judge, self._machine), Results()
         self._epoch = Begin(0, 0, None, 0)
         self._outcome: Result | None = None
-        self._owner = os.getpid()
-        self.closed = False
-        _crews.add(self)
+        self._owner, self.closed = os.getpid(), False
+        leaving.close_at_exit(self)
 
     @property
     def restarts(self) -> int:
@@ -115,14 +109,14 @@ class Crew:
         """The next batch, or its error; ``StopIteration`` when the epoch is over."""
         deadline = time.monotonic() + timeout if timeout else math.inf
         if self._outcome is None:  # an interrupt may have come when it was there, and not yet handed over
-            self._notice(_WANTED)
+            self._go_on(_WANTED)
         while (outcome := self._outcome) is None:
             until = min(deadline, self._machine.next_deadline(), self._watch.next_look)
             ready = self._roster.wait(until - time.monotonic())
             if ready:
-                self._hear(ready)
+                self._go_on(ready)
             elif time.monotonic() < deadline:
-                self._notice(_TICKED)
+                self._go_on(_TICKED)
             else:
                 silent = self._watch.slowest(self._roster.items(), self._machine, time.monotonic())
                 why = "" if silent is None else self._inquest.explain(silent)
@@ -137,12 +131,22 @@ class Crew:
         finally:
             del error  # its traceback holds this frame, and the frame of the iterator, whose death must close us
 
+    def rest(self, seconds: float) -> bool:
+        """Whether all of them have done, within this time, what they have on their hands of an epoch that was left."""
+        deadline = time.monotonic() + seconds
+        while self._machine.waiting_on():
+            ready = self._roster.wait(deadline - time.monotonic())
+            if not ready:
+                return False
+            self._go_on(ready)
+        return not self.closed
+
     def close(self) -> None:
         """End all workers, now. Harmless when done before, and in a fork of the process that owns them."""
         if self.closed:
             return
         self.closed = True
-        _crews.discard(self)
+        leaving.closed(self)
         self._machine.handle(Closed(), time.monotonic())
         if os.getpid() == self._owner:
             self._roster.close()
@@ -154,25 +158,27 @@ class Crew:
 
     # -- what happens --------------------------------------------------------------------------
 
-    def _notice(self, event: Event) -> None:
+    def _go_on(self, with_what: Event | list[int]) -> None:
+        """An event of our own, or descriptors on which something happened."""
         try:
-            self._feed(event)
+            if isinstance(with_what, list):
+                self._listen(with_what)
+            else:
+                self._feed(with_what)
             if self._machine.now >= self._watch.next_look:
                 self._look_for_stalls()
         except BaseException:
             self.close()
             raise
 
-    def _hear(self, ready: list[int]) -> None:
-        try:
-            for fd in ready:
-                for who, message in self._roster.hear(fd):
-                    self._on_message(who, message)
-            if self._machine.now >= self._watch.next_look:
-                self._look_for_stalls()
-        except BaseException:
-            self.close()
-            raise
+    def _listen(self, ready: list[int]) -> set[Worker]:
+        """Take in what happened; who it was that spoke."""
+        spoke = set()
+        for fd in ready:
+            for who, message in self._roster.hear(fd):
+                self._on_message(who, message)
+                spoke.add(who)
+        return spoke
 
     def _on_message(self, who: Worker, message: Message | Exited) -> None:
         match message:
@@ -220,11 +226,10 @@ class Crew:
             self._feed(BatchFailed(who, message.batch, time.monotonic() + ruling.after))
 
     def _on_question(self, who: Worker, message: Asked) -> None:
-        if message.batch < self._machine.first:
-            return  # of an epoch that is over, as the worker has been told
         batch, replayed = message.batch - self._machine.first, not self._machine.expects(who, message.batch)
-        answer = self._judge.streams.asked(batch, message.report, self._whose(who), replayed=replayed)
-        self._roster.tell(who, answer)
+        if batch >= 0:  # else of an epoch that is over, as the worker has been told
+            answer = self._judge.streams.asked(batch, message.report, self._whose(who), replayed=replayed)
+            self._roster.tell(who, answer)
 
     def _on_exit(self, who: Worker, berth: Berth) -> None:
         event = self._inquest.hold(who, berth)
@@ -233,20 +238,16 @@ class Crew:
             self._inquest.close(who)
 
     def _on_init_failure(self, who: Worker, message: InitFailed) -> None:
-        error, traceback = unpack_error(message.error)
-        why = explain_import(error)
-        note = f"in worker {who.seat} (pid {self._whose(who).pid}), before its first batch" + (why and f"\n{why}")
-        add_note(error, f"{note}\n\n{traceback}".rstrip())
-        self._judge.note("exception", "raised", error, self._whose(who))
+        error = self._judge.unready(message.error, self._whose(who))
         self.close()
         self._outcome = Error(error)
 
     # -- silence -------------------------------------------------------------------------------
 
     def _look_for_stalls(self) -> None:
-        spoke = self._spoke()
-        berths = [(who, berth) for who, berth in self._roster.items() if who not in spoke]
-        for silent in self._watch.look(berths, self._machine, time.monotonic()):
+        spoke = self._listen(self._roster.wait(0))  # it may have come while the user was away: that is no stall
+        silent_ones = [(who, berth) for who, berth in self._roster.items() if who not in spoke]
+        for silent in self._watch.look(silent_ones, self._machine, time.monotonic()):
             error = self._inquest.stalled(silent)
             if not self._watch.acts:
                 self._judge.note("stall", "reported", error, silent.whose, error.batch, error.sample)
@@ -259,13 +260,6 @@ class Crew:
                 self._roster.let_go(silent.who)  # and not wait for it: it may be beyond being killed
                 self._feed(WorkerExited(silent.who, silent.batch, silent.sample, hung=True))
                 self._inquest.close(silent.who)
-
-    def _spoke(self) -> set[Worker]:
-        """Whose words lay here unheard, while the user was away: they did not stall."""
-        heard = [said for fd in self._roster.wait(0) for said in self._roster.hear(fd)]
-        for who, message in heard:
-            self._on_message(who, message)
-        return {who for who, _ in heard}
 
     # -- what to do about it -------------------------------------------------------------------
 
@@ -352,11 +346,3 @@ class Crew:
 
     def _whose(self, who: Worker) -> Whose:
         return Whose(who.seat, who.life, self._roster[who].process.pid)
-
-
-def _close_all() -> None:
-    for crew in list(_crews):
-        crew.close()
-
-
-atexit.register(_close_all)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from holdfast._core.refill import Refill
+from holdfast._transport.faults import add_note, unpack_error
 from holdfast._transport.messages import Report
 from holdfast._worker.fetch import listed
 from holdfast.errors import AllSamplesBad, Unaccounted, WorkerDied
@@ -20,6 +21,7 @@ from holdfast.quarantine import Quarantine
 
 from .cases import Case
 from .docket import ACTIONS, Docket, Ruling, Whose
+from .imports import explain_import
 from .streams import Ended, Streams
 
 __all__ = ["Judge", "Ruling", "Whose"]
@@ -125,6 +127,14 @@ class Judge:
     ) -> None:
         """Enter what happened and needs no decision: a worker that was replaced, a stall that is only reported."""
         self._docket.note(self._docket.fault(kind, error, whose, batch=batch, index=index), action)
+
+    def unready(self, packed: bytes | BaseException, whose: Whose) -> BaseException:
+        """A worker could not get as far as its first batch: what to raise."""
+        error, traceback = unpack_error(packed)
+        why = explain_import(error)
+        add_note(error, f"{whose}before its first batch{why and chr(10)}{why}\n\n{traceback}".rstrip())
+        self.note("exception", "raised", error, whose)
+        return error
 
     # -- decisions -----------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from holdfast._system.segments import MemfdSegment, NamedSegment, remove_named
 from holdfast._system.stderr import above_standard
 from holdfast._system.zygote import ZygoteDied, zygote
 from holdfast._transport.culprit import find_culprit
-from holdfast._transport.shipment import S, Shipment, ship, try_to_ship, try_to_ship_by_name
+from holdfast._transport.shipment import S, Shipment, equal, ship, try_to_ship, try_to_ship_by_name
 from holdfast._worker.job import Job, Post
 from holdfast.errors import CannotShip
 
@@ -39,7 +39,7 @@ class FromZygote:
     def __init__(self, job: Job, posts: Posts) -> None:
         self._posts = posts
         self._shipment = shipped(job, MemfdSegment.create("holdfast-shipment"))
-        zygote(self._shipment.modules)
+        self._zygote = zygote(self._shipment.modules)
 
     def launch(self, seat: int) -> Berth:
         shipment = self._shipment
@@ -54,6 +54,10 @@ class FromZygote:
         berth = pipe_berth(fork)
         introduce(berth.channel, self._posts(seat), shipment.manifest)
         return berth
+
+    def is_like(self, other: FromZygote) -> bool:
+        """Whether workers of both begin alike: with the same job, and from a process with the same modules."""
+        return self._zygote is other._zygote and equal(self._shipment, other._shipment)
 
     def close(self) -> None:
         self._shipment.close()

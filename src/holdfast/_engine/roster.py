@@ -62,6 +62,7 @@ class Roster:
         berth = self._berths.pop(who)
         for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
             self._forget(fd)
+        berth.tell(Close())  # a thread cannot be killed, and would wait for its next message
         berth.process.kill()
         self._gone.append(berth)
 

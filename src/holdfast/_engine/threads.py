@@ -48,6 +48,8 @@ class ThreadProcess(Process):
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            pass  # it is in the logbook, and so in the verdict
         finally:
             self._code = code
             self._writer.close()

@@ -77,6 +77,10 @@ class Loop(ABC):
         """Make a batch of these and forget it: does that fail?"""
 
     @abstractmethod
+    def _introduce(self, seed: int) -> None:
+        """To the user's code, which may ask who it is."""
+
+    @abstractmethod
     def _told(self, error: BaseException) -> Any:
         """The exception in the form in which it travels."""
 
@@ -113,6 +117,7 @@ class Loop(ABC):
             generator = torch.Generator()
             generator.manual_seed(epoch.shared_seed)
             apply_random_seed(self._job.dataset, generator)
+        self._introduce(epoch.seed + self._post.seat)
         if self._noticing is not None:
             self._noticing.begin()
         try:

@@ -70,17 +70,21 @@ class ThreadWorker(Loop):
             self._noticing = Noticing(job, post)
         seed = post.seed + post.seat
         generators.seed(post.seed, post.seat)
+        self._introduce(seed)
+        if job.worker_init_fn is not None:
+            self._logbook.note(Phase.INITIALISING)
+            job.worker_init_fn(post.seat)
+
+    def _introduce(self, seed: int) -> None:
+        job, post = self._job, self._post
         of_thread.info = torch_worker.WorkerInfo(
             id=post.seat,
             num_workers=post.seats,
             seed=seed,
             dataset=job.dataset,
-            rng=generators.rng,
+            rng=self._generators.rng,
             worker_method="thread",
         )
-        if job.worker_init_fn is not None:
-            self._logbook.note(Phase.INITIALISING)
-            job.worker_init_fn(post.seat)
 
     def _say(self, message: Message) -> None:
         self._line.say(message)

@@ -60,15 +60,19 @@ class Worker(Loop):
         random.seed(seed)
         torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for accelerators: 3 ms in a new process
         numpy.random.seed(torch_worker._generate_state(post.seed, post.seat))
-        torch_worker._worker_info = torch_worker.WorkerInfo(
-            id=post.seat, num_workers=post.seats, seed=seed, dataset=job.dataset
-        )
+        self._introduce(seed)
         if job.worker_init_fn is not None:
             self._logbook.note(Phase.INITIALISING)
             job.worker_init_fn(post.seat)
         self._seeds = Seeder(seed)
         if self._noticing is not None:
             self._noticing.initialised()
+
+    def _introduce(self, seed: int) -> None:
+        job, post = self._job, self._post
+        torch_worker._worker_info = torch_worker.WorkerInfo(
+            id=post.seat, num_workers=post.seats, seed=seed, dataset=job.dataset
+        )
 
     def _next_message(self) -> Message:
         while not self._inbox:

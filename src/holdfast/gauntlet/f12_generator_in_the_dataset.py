@@ -1,6 +1,6 @@
 """A torch.Generator in the data set ends the workers as they start.
 
-Its pickle, made to be sent to a process that is already there, cannot be read by one that is just starting.
+Its state travels as a temporary tensor in shared memory, which a process that is just starting cannot open.
 """
 
 from __future__ import annotations

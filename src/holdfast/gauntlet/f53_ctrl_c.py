@@ -1,6 +1,7 @@
 """Ctrl-C prints a traceback for every worker.
 
-The terminal signals the whole group, and each process answers for itself.
+The terminal signals the whole group, and each process answers for itself: a worker that is starting, or that waits,
+prints where it was.
 """
 
 from __future__ import annotations
@@ -11,23 +12,42 @@ PROGRAM = """
 import os
 import signal
 import threading
+import time
 
+import tokenizer
 from torch.utils.data import DataLoader
 
 
-class Images:
+class Texts:
     def __len__(self):
         return 1000
 
     def __getitem__(self, index):
-        return index
+        return tokenizer.tokens(index)
+
+
+def press_ctrl_c():
+    while sum(name.startswith("importing") for name in os.listdir()) < 3:  # this process and both workers
+        time.sleep(0.01)
+    os.killpg(0, signal.SIGINT)  # what the terminal does
 
 
 if __name__ == "__main__":
     print("starting")
-    threading.Timer(0.5, os.killpg, (0, signal.SIGINT)).start()  # what the terminal does
-    for batch in DataLoader(Images(), num_workers=2, multiprocessing_context="spawn"):
-        threading.Event().wait(0.1)
+    threading.Thread(target=press_ctrl_c, daemon=True).start()
+    for batch in DataLoader(Texts(), num_workers=2, multiprocessing_context="spawn"):
+        time.sleep(0.1)
+"""
+TOKENIZER = """
+import os
+import time
+
+open(f"importing in {os.getpid()}", "w").close()
+time.sleep(1)  # a large library
+
+
+def tokens(index):
+    return index
 """
 
 
@@ -44,4 +64,4 @@ def on_holdfast(ran: Ran) -> str:
     return "one traceback: the trainer's"
 
 
-ROW = Row(__name__, __doc__, PROGRAM, on_torch, on_holdfast)
+ROW = Row(__name__, __doc__, PROGRAM, on_torch, on_holdfast, files={"tokenizer.py": TOKENIZER}, patience=20)

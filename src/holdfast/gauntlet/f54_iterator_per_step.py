@@ -8,6 +8,7 @@ from __future__ import annotations
 from .row import Ran, Row
 
 PROGRAM = """
+import os
 import time
 
 from torch.utils.data import DataLoader
@@ -18,30 +19,36 @@ class Images:
         return 1000
 
     def __getitem__(self, index):
-        time.sleep(0.01)
-        return index
+        return os.getpid()
 
 
 loader = DataLoader(Images(), batch_size=4, num_workers=2)
 next(iter(loader))
-began = time.monotonic()
+workers, began = set(), time.monotonic()
 for step in range(10):
     batch = next(iter(loader))
-    assert len(batch) == 4
-print(f"{(time.monotonic() - began) / 10 * 1000:.0f}")
+    workers.update(batch.tolist())
+print(len(workers), f"{(time.monotonic() - began) * 100:.0f}")
 """
 
 
 def on_torch(ran: Ran) -> str:
-    ran.ends_well()
-    ran.must(not ran.err, "that nobody says so")
-    return f"{int(ran.lines[-1])} ms for each step, no word"
+    workers, milliseconds = _counted(ran)
+    ran.must(workers == 10 and not ran.err, "a new worker for every step, and that nobody says so")
+    return f"new workers for each of 10 steps, {milliseconds} ms a step, no word"
 
 
 def on_holdfast(ran: Ran) -> str:
-    ran.ends_well()
+    workers, milliseconds = _counted(ran)
+    ran.must(workers <= 4, "workers that are used again")
     ran.must(ran.err.count("HF406") == 1, "one warning")
-    return f"{ran.lines[-1]} ms for each step, and a warning that says how to do it"
+    return f"the workers are used again, {milliseconds} ms a step, and a warning says how to do it"
+
+
+def _counted(ran: Ran) -> tuple[int, int]:
+    ran.ends_well()
+    workers, milliseconds = ran.lines[-1].split()
+    return int(workers), int(milliseconds)
 
 
 ROW = Row(__name__, __doc__, PROGRAM, on_torch, on_holdfast)

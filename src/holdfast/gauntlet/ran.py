@@ -73,12 +73,9 @@ class Ran:
 
 
 def _told(line: str) -> str:
-    """Without the place of a warning and the module of an error."""
-    return re.sub(r"^(/\S+\.py:\d+: )?(\w+\.)*(?=[A-Z]\w*: )", "", line.strip())
+    """Without the place of a warning, the module of an error, or the words of an interpreter that cannot print it."""
+    return re.sub(r"^(object repr +: )?(/\S+\.py:\d+: )?(\w+\.)*(?=[A-Z]\w*[:(])", "", line.strip())
 
 
 def _names_an_error(line: str) -> bool:
-    kind = line.split(":")[0]
-    return " " not in kind and kind.endswith(
-        ("Error", "Exception", "Interrupt", "Died", "Stalled", "Spent", "Iteration")
-    )
+    return re.match(r"([a-z_]\w*\.)*[A-Z]\w*(: |$)", line) is not None

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
 import signal
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,8 @@ class Room:
 
     def enter(self) -> None:
         """For this process and all that it starts, for good."""
+        import resource  # here, as not every system has it
+
         # A shell that runs the gauntlet in the background has it ignore Ctrl-C, and programs inherit that.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -41,8 +43,12 @@ class Room:
 
     def clear_away(self, pid: int) -> None:
         """What the kernel keeps of the room that this process made, when everybody has left it."""
-        if self.memory is not None and (group := _group(pid)[0]).exists():
-            group.rmdir()
+        group, deadline = _group(pid)[0], time.monotonic() + 1
+        while self.memory is not None and group.exists() and time.monotonic() < deadline:
+            try:
+                group.rmdir()
+            except OSError:
+                time.sleep(0.01)  # until those who were killed have left; no descriptor tells of that
 
 
 def _enter_group(limit: int) -> None:

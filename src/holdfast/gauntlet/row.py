@@ -39,7 +39,6 @@ class Row:
     changes: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)  # other modules beside the program
     room: Room = field(default_factory=Room)
-    environ: Mapping[str, str] = field(default_factory=dict)
     without_file: bool = False  # the code is in no file, as in a notebook
     patience: float = 4.0  # seconds after its first line of output until torch's program counts as hung
     not_on_torch: str = ""  # why torch cannot show it on a Linux machine

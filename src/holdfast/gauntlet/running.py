@@ -35,6 +35,8 @@ def run(row: Row, side: Side) -> Ran:
 
 def why_not(row: Row) -> str:
     """What is missing on this machine to make the room of this row; empty when nothing is."""
+    if not hasattr(os, "pidfd_open"):
+        return "Linux"
     made = subprocess.Popen(_in(row.room, "/bin/true"), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     _, said = made.communicate()
     row.room.clear_away(made.pid)
@@ -57,7 +59,7 @@ class Program:
         self._process = subprocess.Popen(
             _in(row.room, sys.executable, *program),
             cwd=folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **row.environ, _MARK: self._mark},
+            env={**_environment(), "PYTHONUNBUFFERED": "1", _MARK: self._mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -129,6 +131,11 @@ class _Pipe:
                 return
             self.text += more
             self.open = bool(more)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what would make holdfast behave in another way than by itself."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
 
 
 def _in(place: room.Room, *command: str) -> list[str]:

@@ -11,33 +11,41 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .faults import (
+        AbortsAt,
         DiesAt,
         ExitsAt,
         Fault,
         Faulty,
+        GivesAt,
         HangsAt,
         Once,
         QuitsAt,
         RaisesAt,
         SegfaultsAt,
         SpinsAt,
+        StarvesAt,
+        StopsAt,
     )
     from .referee import BrokenPromise
     from .walks import live, some_limits, walk
     from .world import World
 
 __all__ = [
+    "AbortsAt",
     "BrokenPromise",
     "DiesAt",
     "ExitsAt",
     "Fault",
     "Faulty",
+    "GivesAt",
     "HangsAt",
     "Once",
     "QuitsAt",
     "RaisesAt",
     "SegfaultsAt",
     "SpinsAt",
+    "StarvesAt",
+    "StopsAt",
     "World",
     "live",
     "some_limits",

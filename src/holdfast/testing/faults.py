@@ -99,6 +99,52 @@ class SegfaultsAt(Fault):
         ctypes.string_at(0)
 
 
+class AbortsAt(Fault):
+    """``abort()``, as a C library does whose assertion failed. Leaves no core file."""
+
+    def strike(self) -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.abort()
+
+
+class StopsAt(Fault):
+    """The process stops itself by SIGSTOP, as a debugger or a batch system does: it neither runs nor ends."""
+
+    def strike(self) -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class StarvesAt(Fault):
+    """A real ``MemoryError``: the process may have no more memory (RLIMIT_AS), and asks for ``size`` bytes more."""
+
+    def __init__(self, index: int, size: int = 1 << 30, *, once: bool = False) -> None:
+        super().__init__(index, size, once=once)
+
+    def strike(self) -> None:
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + self.facts[0] // 2, before[1]))
+        try:
+            bytearray(self.facts[0])
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+class GivesAt(Fault):
+    """The sample is ``value``, or what this function returns: None, or something that no batch can hold."""
+
+    def __init__(self, index: int, value: Any = None, *, once: bool = False) -> None:
+        super().__init__(index, value, once=once)
+
+    def strike(self) -> None:
+        raise Instead(self.facts[0])
+
+
 class HangsAt(Fault):
     """Waits for something that never comes, as on a dead socket. Python's other threads and signal handlers run."""
 
@@ -114,6 +160,10 @@ class SpinsAt(Fault):
         sum(itertools.repeat(0))
 
 
+class Instead(Exception):
+    """Carries the value of `GivesAt` to whoever loads the sample."""
+
+
 class Faulty:
     """A map-style data set with faults: ``dataset[i]``, unless one of them strikes first."""
 
@@ -124,8 +174,12 @@ class Faulty:
         return len(self.dataset)
 
     def __getitem__(self, index: Any) -> Any:
-        for fault in self.faults:
-            fault.meet(index)
+        try:
+            for fault in self.faults:
+                fault.meet(index)
+        except Instead as instead:
+            value = instead.args[0]
+            return value() if callable(value) else value
         return self.dataset[index]
 
 
