@@ -19,18 +19,17 @@ from holdfast._core.limits import Limits
 from holdfast._core.refill import Refill
 from holdfast._engine.crew import Crew
 from holdfast._engine.draws import Draws
-from holdfast._engine.forking import Forked
 from holdfast._engine.judge import Judge
 from holdfast._engine.launchers import launcher
 from holdfast._engine.notices import Ear
 from holdfast._engine.parking import Parked, Parking
 from holdfast._engine.population import population
-from holdfast._engine.serial import Serial
 from holdfast._engine.watch import Watch
+from holdfast._monitor import bundle
 from holdfast._system import starts
 from holdfast._system.interpreter import current_directory
 from holdfast._worker.attributes import Attributes, Place
-from holdfast._worker.collate import types_added_by_user
+from holdfast._worker.collate_types import types_added_by_user
 from holdfast._worker.describe import describe
 from holdfast._worker.job import Job, Post
 from holdfast._worker.seeds import Fenced
@@ -60,15 +59,28 @@ class _Iterator(_BaseDataLoaderIter):
         # Items that are too few for a batch are dropped without a word, so nothing can be said then.
         self._must_give = self._counts and not loader.allow_empty and not loader.drop_last
         self._awaits_first = False
+        self._bundle = bundle.place(loader.bundle)
+        self._options = bundle.options(loader) if self._bundle else {}
 
     def __next__(self) -> Any:
-        if self._awaits_first:
-            return self._first()
-        if self._counts or profiler._is_profiler_enabled:
-            return super().__next__()
-        data: Any = self._next_data()  # without the profiler's record, which costs 10 µs a batch
+        try:
+            if self._awaits_first:
+                return self._first()
+            if self._counts or profiler._is_profiler_enabled:
+                return super().__next__()
+            data: Any = self._next_data()  # without the profiler's record, which costs 10 µs a batch
+        except StopIteration:
+            raise
+        except Exception as error:
+            if self._bundle is not None:
+                bundle.write(self._bundle, error, self._judge.ledger, self._story(), self._options)
+            raise
         self._num_yielded += 1
         return data
+
+    def _story(self) -> list[str]:
+        """The last events and decisions."""
+        return []
 
     def _first(self) -> Any:
         """The first batch of a stream, or its error; or else there is none, and that is an error too."""
@@ -129,6 +141,8 @@ class SerialIterator(_Iterator):
             raise ValueError(f"timeout needs num_workers > 0, but got timeout={self._timeout} with num_workers=0")
         if isinstance(self._dataset, IterDataPipe | MapDataPipe):
             torch.utils.data.graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
+        from holdfast._engine.serial import Serial  # late: a loader with workers needs none
+
         self._random, self._work = Fenced(), Serial(self._job(loader), self._judge)
         with self._random.seed(self._seed, 0):
             self._work.begin()
@@ -170,7 +184,7 @@ class CrewIterator(_Iterator):
         watch = Watch(loader.stall_timeout, loader.max_worker_memory)
         ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=start == "thread")
         starter = launcher(start, job, _posts(loader, self._seed, ear), may_fork=may_fork)
-        if isinstance(starter, Forked):
+        if starter.forks:
             loader._notices.look_for_handles(self._dataset)
         self._attributes = Attributes(self._dataset if start != "thread" else None)
         told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory
@@ -179,7 +193,7 @@ class CrewIterator(_Iterator):
         if parked is not None:
             self._judge = parked.judge
         self._parked = parked or Parked(
-            Crew(limits, starter, self._judge, watch, ear, loader._tally), self._judge, starter, job, terms, os.getpid()
+            Crew(limits, starter, self._judge, watch, ear, loader._tally), self._judge, starter, job, terms
         )
         self._parking = weakref.ref(loader._parking)
         self._crew = self._parked.crew
@@ -206,6 +220,9 @@ class CrewIterator(_Iterator):
             if self._parking is not None and (parking := self._parking()) is not None:
                 parking.forget()
             raise
+
+    def _story(self) -> list[str]:
+        return self._crew.story.lines() if self._crew is not None else []
 
     def broadcast(self, place: Place, packed: bytes) -> None:
         """Have this attribute set in all workers, from their next epoch on."""

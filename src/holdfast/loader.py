@@ -10,15 +10,12 @@ import torch.utils.data
 from torch.utils.data import Dataset, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from holdfast._engine.notices import Notices
-from holdfast._engine.parking import Parking
+import holdfast._worker.collate_types  # noqa: F401  # now: it remembers what torch can collate by itself
 from holdfast._engine.tally import Tally
 from holdfast._system import starts
-from holdfast._worker import attributes
 from holdfast._worker.sharding import SHARDS
 
 from .fault import Fault
-from .iterators import CrewIterator, SerialIterator, emptiness
 from .ledger import Ledger
 from .policies import Policy, policy
 from .warming import warm_early
@@ -90,6 +87,10 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         shard: str | None = None,
         allow_empty: bool = False,
     ) -> None:
+        if hasattr(type(dataset), "_holdfast_own"):
+            from .recipe import look_into
+
+            look_into(dataset)  # a recipe: is it one for an iterable data set?
         self.shard, self.allow_empty = shard, allow_empty
         self._takes_all = sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset)
         if allow_empty and shuffle and self._takes_all and _is_empty(dataset):
@@ -131,11 +132,15 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         self.on_error, self.stall_timeout = on_error, stall_timeout
         self.recycle_after, self.max_worker_memory = recycle_after, max_worker_memory
         self.fault_log, self.bundle = fault_log, bundle
-        self._tally, self._notices, self._parking = Tally(), Notices(), Parking()
-        self._faults = Ledger(file=fault_log)
+        self._tally, self._faults = Tally(), Ledger(file=fault_log)
         launcher = starts.resolve(start, self.multiprocessing_context)
         if num_workers and workers == "process":
             warm_early(launcher, num_workers)
+        # Only now: while the zygote imports torch, we have the time to import the engine.
+        from holdfast._engine.notices import Notices
+        from holdfast._engine.parking import Parking
+
+        self._notices, self._parking = Notices(), Parking()
 
     @property
     def restarts(self) -> int:
@@ -154,14 +159,19 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         persistent workers only, and there not for plain public values: ``dataset.epoch = 3`` reaches them by itself.
         Of a ``Subset`` and its like, the attribute is set on the data set inside that has it.
         """
+        from holdfast._worker import attributes
+
         found = {name: attributes.find(self.dataset, name) for name in values}
         packed = {name: attributes.pack(value) for name, value in values.items()}
         for name, (path, part) in found.items():
             setattr(part, name, values[name])
-            if isinstance(self._iterator, CrewIterator):
-                self._iterator.broadcast((path, name), packed[name])
+            running: Any = self._iterator
+            if running is not None:
+                running.broadcast((path, name), packed[name])
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
+        from .iterators import CrewIterator, SerialIterator, emptiness
+
         if not self.allow_empty and self._takes_all and _is_empty(self.dataset):
             raise emptiness(self.dataset)
         if not self.num_workers:
@@ -172,7 +182,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "_iterator" and value is None:
             running = self.__dict__.get("_iterator")
-            if isinstance(running, CrewIterator):
+            if running is not None:
                 running.close()  # frameworks end persistent workers this way, while they still hold the iterator
         super().__setattr__(name, value)
 

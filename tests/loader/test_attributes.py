@@ -124,7 +124,7 @@ def test_broadcast_needs_no_worker_to_be_there():
 def test_broadcast_refuses_what_nobody_has_and_then_sets_nothing():
     dataset = Told()
     loader = loader_of(dataset)
-    with pytest.raises(AttributeError, match="Told.*'scales'"):
+    with pytest.raises(AttributeError, match=r"Told.*'scales'"):
         loader.broadcast(scale=2, scales=3)
     assert dataset.scale == 1
 

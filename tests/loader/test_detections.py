@@ -50,8 +50,9 @@ def test_an_empty_data_set_is_an_epoch_of_no_batches_where_that_is_allowed(worke
 
 
 @pytest.mark.parametrize("choice", [{"sampler": SubsetRandomSampler([])}, {"batch_sampler": []}], ids=str)
-def test_a_sampler_that_chooses_nothing_is_its_own_affair(choice):
-    assert list(DataLoader(Squares(), **choice)) == []
+@pytest.mark.parametrize("length", [0, 10])
+def test_a_sampler_that_chooses_nothing_is_its_own_affair(choice, length):
+    assert list(DataLoader(Squares(length), **choice)) == []
 
 
 class Few(IterableDataset):
@@ -163,7 +164,7 @@ def test_one_item_of_the_first_that_differs_is_enough():
 
 
 def test_items_that_cannot_be_compared_are_not_mentioned():
-    list(DataLoader(Items([lambda: 1, lambda: 2]), batch_size=None, num_workers=2, collate_fn=lambda sample: 0))
+    list(DataLoader(Items([1, 2, lambda: 3]), batch_size=None, num_workers=2, collate_fn=lambda sample: 0))
 
 
 class DiesOnce(Items):
@@ -265,7 +266,11 @@ def test_persistent_workers_repeat_each_other_but_not_the_last_epoch():
 
 
 def reseed(seat: int) -> None:
-    torch.utils.data.get_worker_info().dataset.rng.seed(torch.initial_seed())
+    rng, seed = torch.utils.data.get_worker_info().dataset.rng, torch.initial_seed()
+    if isinstance(rng, random.Random):
+        rng.seed(seed)
+    else:
+        rng.bit_generator.state = numpy.random.default_rng(seed).bit_generator.state
 
 
 @pytest.mark.parametrize(
@@ -274,11 +279,12 @@ def reseed(seat: int) -> None:
         (OnlyInInit(KINDS["numpy"]), {}),
         (Seeded(KINDS["random"]), {}),
         (Crops(KINDS["random"]), {"worker_init_fn": reseed}),
+        (Crops(KINDS["numpy"]), {"worker_init_fn": reseed}),
         (Crops(KINDS["numpy"]), {"workers": "thread"}),
         (Crops(KINDS["numpy"]), {"num_workers": 0}),
         (Crops(KINDS["numpy"]), {"num_workers": 1, "persistent_workers": True}),
     ],
-    ids=["in __init__", "made at use", "worker_init_fn", "threads", "no workers", "one worker that goes on"],
+    ids=["in __init__", "made at use", "seeded", "state set", "threads", "no workers", "one worker that goes on"],
 )
 def test_generators_that_do_not_repeat_are_not_mentioned(dataset, options):
     items(DataLoader(dataset, batch_size=4, **({"num_workers": 2} | options)))

@@ -190,6 +190,7 @@ def test_a_queue_with_a_feeder_thread_works_in_the_dataset():
     queue.join_thread()
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.RepeatedRandom")
 def test_a_random_generator_in_the_dataset_goes_on_where_it_was():
     def draw(dataset: Rows, index: int) -> float:
         return torch.rand((), generator=dataset.generator).item()

@@ -27,6 +27,8 @@ class ForkWarning(UserWarning):
 class Forked:
     """Forks of the trainer itself: nothing is serialised, everything is inherited, locks included."""
 
+    forks = True
+
     def __init__(self, job: Job, posts: Posts) -> None:
         self._job, self._posts = job, posts
         self._warned = False

@@ -11,7 +11,6 @@ from holdfast._system.memory_events import OomWatch
 from holdfast._transport.logbook import Phase
 from holdfast.errors import Verdict, WorkerDied, WorkerStalled
 
-from .autopsy import examine
 from .berth import Berth
 from .draws import Draws
 from .judge import Judge, Ruling, Whose
@@ -56,6 +55,8 @@ class Inquest:
             batch = held[0]  # to which it was on the way
         known = entry.phase in (Phase.FETCHING, Phase.COLLATING) and entry.sample >= 0
         indices = self._indices(batch)
+        from .autopsy import examine  # late, as most runs need none
+
         verdict = examine(berth, self._oom, self._machine.first, indices if isinstance(indices, list | tuple) else None)
         self._latest = Whose(who.seat, who.life, berth.process.pid), verdict
         if batch is not None:

@@ -24,7 +24,9 @@ Posts = Callable[[int], Post]
 
 
 class Launcher(Protocol):
-    """Starts workers of one crew. Owns what they are handed."""
+    """Starts workers of one crew. Owns what they are handed. ``forks``: they are forks of this process."""
+
+    forks: bool
 
     def launch(self, seat: int) -> Berth: ...
 
@@ -35,6 +37,8 @@ class Launcher(Protocol):
 
 class FromZygote:
     """Forks of the clean process: as fast as fork, as safe as spawn."""
+
+    forks = False
 
     def __init__(self, job: Job, posts: Posts) -> None:
         self._posts = posts
@@ -66,6 +70,8 @@ class FromZygote:
 class Spawned:
     """New interpreters, one for each worker."""
 
+    forks = False
+
     def __init__(self, job: Job, posts: Posts) -> None:
         self._posts = posts
         with above_standard():
@@ -84,6 +90,8 @@ class Spawned:
 
 class Standby:
     """Interpreters spawned ahead of need, which inherit nothing and find their memory by name."""
+
+    forks = False
 
     def __init__(self, job: Job, posts: Posts) -> None:
         from holdfast._system import standby

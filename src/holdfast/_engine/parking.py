@@ -7,7 +7,6 @@ hands is waited for no longer than they would have had to finish if they had bee
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any, NamedTuple
 
@@ -34,7 +33,6 @@ class Parked(NamedTuple):
     launcher: Launcher
     job: Job
     terms: tuple[Any, ...]
-    owner: int  # process
 
     def close(self) -> None:
         self.crew.close()
@@ -42,16 +40,15 @@ class Parked(NamedTuple):
     def leaves_no_trace(self) -> bool:
         """Whether workers that have loaded something load the next batch as new ones would."""
         job = self.job
-        if self.crew.closed or self.owner != os.getpid() or not isinstance(self.launcher, FromZygote):
+        if self.crew.closed or not isinstance(self.launcher, FromZygote):
             return False
         return not job.iterable and job.worker_init_fn is None and not random_objects(job.dataset)
 
     def is_as_good_as(self, launcher: Launcher, terms: tuple[Any, ...]) -> bool:
         """Whether a new crew of this launcher, on these terms, would do the same."""
-        if self.owner != os.getpid() or self.terms != terms:
-            return False
         own = self.launcher
-        return isinstance(own, FromZygote) and isinstance(launcher, FromZygote) and own.is_like(launcher)
+        alike = isinstance(own, FromZygote) and isinstance(launcher, FromZygote) and own.is_like(launcher)
+        return alike and self.terms == terms
 
 
 class Parking:

@@ -152,6 +152,8 @@ class ThreadBerth(Berth):
 class Threads:
     """Starts worker threads. They share the job's objects with the trainer; each iterates an iterable data set anew."""
 
+    forks = False
+
     def __init__(self, job: Job, posts: Posts) -> None:
         self._job, self._posts = job, posts
 

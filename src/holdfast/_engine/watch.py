@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast._core.events import Worker
 from holdfast._core.machine import Machine
@@ -13,7 +13,9 @@ from holdfast._transport.logbook import Entry, Phase
 
 from .berth import Berth
 from .judge import Whose
-from .stalls import Stall, examine, examine_thread
+
+if TYPE_CHECKING:
+    from .stalls import Stall
 
 REPORT_AFTER = 60.0  # seconds, when nobody said otherwise
 Berths = Iterable[tuple[Worker, Berth]]
@@ -93,5 +95,7 @@ def _busy(berths: Berths, machine: Machine, now: float) -> Iterator[Silent]:
 
 def explain(silent: Silent) -> Stall:
     """What it waits for. A thread is looked at from inside."""
+    from .stalls import examine, examine_thread  # late, as most runs need none
+
     ident = silent.berth.process.ident
     return examine(silent.berth.process.pid) if ident is None else examine_thread(ident)

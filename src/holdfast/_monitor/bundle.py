@@ -16,10 +16,12 @@ from typing import Any
 import psutil
 
 from holdfast._system.limits import memory_groups
+from holdfast._transport.faults import add_note
 from holdfast.ledger import Ledger
 
 MOST = 10  # folders that one process writes: a loop that catches every error must not fill a disk
 _PACKAGES = ("holdfast", "torch", "numpy", "cloudpickle", "psutil", "pillow")
+_LONGEST = 500  # characters of an option
 _numbers = itertools.count(1)
 
 
@@ -29,8 +31,13 @@ def place(option: str | os.PathLike[str] | None) -> Path | None:
     return Path(chosen) if chosen else None
 
 
+def options(loader: Any) -> dict[str, str]:
+    """What the loader was made with, in words: the bundle must not keep it alive."""
+    return {name: _shortened(value) for name, value in vars(loader).items() if not name.startswith("_")}
+
+
 def write(
-    folder: Path, error: BaseException, ledger: Ledger, story: list[str], options: dict[str, Any]
+    folder: Path, error: BaseException, ledger: Ledger, story: list[str], options: dict[str, str]
 ) -> Path | None:
     """Write one; the folder it is in, or None: it could not be written, which must not hide the error itself."""
     number = next(_numbers)
@@ -46,6 +53,7 @@ def write(
         (bundle / "environment.json").write_text(_json(environment()))
     except OSError:
         return None
+    add_note(error, f"everything known about it is in {bundle}")
     return bundle
 
 
@@ -71,6 +79,14 @@ def environment() -> dict[str, Any]:
 
 
 _TELLING = ("HOLDFAST_", "OMP_", "MKL_", "TORCH_", "PYTORCH_", "CUDA_VISIBLE", "RANK", "LOCAL_RANK", "WORLD_SIZE")
+
+
+def _shortened(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # an object that cannot be shown must not hide the error that is told
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _limits() -> dict[str, Any]:

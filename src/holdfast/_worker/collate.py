@@ -15,15 +15,9 @@ from torch.utils.data._utils.collate import collate, default_collate, default_co
 
 from holdfast._transport.codec import INLINE
 
+from .collate_types import OURS, STOCK
+
 NewTensor = Callable[[tuple[int, ...], torch.dtype, int, int], torch.Tensor]
-
-_STOCK: dict[Any, Callable[..., Any]] = dict(default_collate_fn_map)
-_OURS: list[Callable[..., Any]] = []  # put there by this process as a worker; a loader inside it ships none of them
-
-
-def types_added_by_user() -> dict[Any, Callable[..., Any]]:
-    """What the program put into torch's map since holdfast was imported; workers get it with their job."""
-    return {kind: fn for kind, fn in default_collate_fn_map.items() if fn is not _STOCK.get(kind) and fn not in _OURS}
 
 
 def collate_into(new_tensor: NewTensor, added: dict[Any, Callable[..., Any]]) -> Callable[[Any], Any]:
@@ -32,12 +26,12 @@ def collate_into(new_tensor: NewTensor, added: dict[Any, Callable[..., Any]]) ->
     default_collate_fn_map.update(added)
     if torch.Tensor not in added:
         default_collate_fn_map[torch.Tensor] = stack
-        _OURS.append(stack)
+        OURS.append(stack)
     return default_collate if added else _quick(stack)
 
 
 def _stacker(new_tensor: NewTensor) -> Callable[..., torch.Tensor]:
-    stock = _STOCK[torch.Tensor]
+    stock = STOCK[torch.Tensor]
 
     def stack(batch: Any, *, collate_fn_map: Any = None) -> torch.Tensor:
         elem = batch[0]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import torch
 
-from .collate import types_added_by_user
+from .collate_types import types_added_by_user
 from .describe import one_line
 
 _CELLS = 50_000  # samples times members that are looked at

@@ -250,14 +250,23 @@ class Loop(ABC):
         self._say(Asked(self._batch, report))
         self._logbook.times[SINCE] = math.inf  # who waits for the trainer, or because it says so, has not stalled
         while not isinstance(message := self._next_message(), Answered):
-            self._put_off.append(message)
             if isinstance(message, Begin | Close):
+                self._forget_loads()
+                self._put_off.append(message)
                 raise Interrupted
+            self._put_off.append(message)
         if message.action == "raise":
             raise Refused(report)
         self._logbook.times[SINCE] = time.monotonic() + message.after
         time.sleep(message.after)
         return {"put": message.value, "again": TriedAgain}.get(message.action, Passed)
+
+    def _forget_loads(self) -> None:
+        """They are of an epoch that is over, and to begin one of them would be to ask, and wait, once more."""
+        while self._put_off:
+            message = self._put_off.popleft()
+            if isinstance(message, Load):
+                self._give_back(message.freed)
 
     def _can_mend(self, reports: list[Report]) -> bool:
         stream, there = self._fetch, self._samples is not None

@@ -55,7 +55,8 @@ DATA = (
         "a change in the trainer does not reach persistent workers",
         today="`dataset.set_epoch(3)` has no effect with `persistent_workers=True`.",
         cause="Persistent workers keep the copy of the data set that they started with.",
-        promise="The epoch travels with the work.",
+        promise="Plain public attributes that changed, and `set_epoch`, reach persistent workers with the next epoch; "
+        "`loader.broadcast(name=value)` carries anything else.",
         remedy="Keep such a value in shared memory: `self.epoch = torch.tensor(0).share_memory_()` and `fill_`; or do "
         "without `persistent_workers`.",
         patterns=(r"set_epoch", r"persistent_workers[^\n]{0,60}(stale|old|not (see|reach|updat)|no effect)"),
@@ -122,8 +123,8 @@ DATA = (
         today="`FileNotFoundError`, `num_samples should be a positive integer value, but got num_samples=0`, or an "
         "epoch of no batches without any error.",
         cause="The mount came later than the program; an unmounted mount point is an empty folder.",
-        promise="`wait_for(path, non_empty=True, timeout=...)` waits for it; an empty data set is an error unless "
-        "`allow_empty=True`.",
+        promise="`wait_for(path, non_empty=True, timeout=...)` waits for it; an empty data set, or a stream without an "
+        "item, is an error unless `allow_empty=True`.",
         remedy="Check `len(dataset) > 0`, and wait for a file that is known to be there.",
         patterns=(
             r"num_samples should be a positive integer value, but got num_samples=0",
@@ -221,7 +222,7 @@ DATA = (
         today="Each step takes as long as starting all workers: 237 ms.",
         cause="`iter(loader)` begins an epoch: workers are started, fill their queues, and are thrown away after one "
         "batch.",
-        promise="A warm crew is used again, and said once (HF406).",
+        promise="Said once (HF406), and the same workers are used again as long as nothing about them has changed.",
         remedy="Make the iterator once: `batches = iter(loader)`, then `next(batches)`.",
         patterns=(r"next\(iter\(\w*\)\)",),
         codes=("HF406",),
