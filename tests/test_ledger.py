@@ -284,10 +284,10 @@ def said(caplog):
 def test_the_first_of_each_class_is_said_at_once_and_a_raised_one_never(said):
     ledger = Ledger(clock=Clock())
     assert said(ledger, fault(1), fault(2), fault(3, ValueError("v")), fault(4, action="tried again"), died()) == [
-        "sample 1 of batch 3: OSError: image file is truncated; skipped",
-        "sample 3 of batch 3: ValueError: v; skipped (and 1 more since)",
-        "sample 4 of batch 3: OSError: image file is truncated; tried again",
-        "sample 7552 of batch 118: worker 3 (pid 41233) was killed by SIGKILL; restarted",
+        "holdfast: sample 1 of batch 3: OSError: image file is truncated; skipped",
+        "holdfast: sample 3 of batch 3: ValueError: v; skipped (and 1 more since)",
+        "holdfast: sample 4 of batch 3: OSError: image file is truncated; tried again",
+        "holdfast: sample 7552 of batch 118: worker 3 (pid 41233) was killed by SIGKILL; restarted",
     ]
     assert said(ledger, fault(5, KeyError("k"), action="raised")) == []
     assert said(Ledger(warn=False), fault()) == []
@@ -298,7 +298,7 @@ def test_of_a_stall_the_whole_report_is_said_as_it_is_not_raised(said):
         0, 9, 3, 7, [7], 61.0, "fetching sample 7 of batch 3", "waits in recvfrom", 'File "x", line 3', ""
     )
     (line, *report) = said(Ledger(), fault(error=error, kind="stall", action="reported"))[0].splitlines()
-    assert line == "sample 7 of batch 3: worker 0 (pid 9) made no progress for 61 s; reported"
+    assert line == "holdfast: sample 7 of batch 3: worker 0 (pid 9) made no progress for 61 s; reported"
     assert any("waits in recvfrom" in each for each in report)
     assert any('File "x", line 3' in each for each in report)
 
@@ -311,7 +311,7 @@ def test_after_that_one_line_in_half_a_minute_counts_the_rest(said):
     assert said(ledger, fault(42)) == []
     clock.now = 31.0
     assert said(ledger, fault(43)) == [
-        "sample 43 of batch 3: OSError: image file is truncated; skipped (and 42 more since)"
+        "holdfast: sample 43 of batch 3: OSError: image file is truncated; skipped (and 42 more since)"
     ]
     assert said(ledger, fault(44)) == []
 
@@ -320,8 +320,8 @@ def test_where_warnings_are_errors_a_fault_that_was_survived_ends_nothing():
     program = "import test_ledger as t; l = t.Ledger(); l.note(t.fault()); l.end_epoch(0, 5)"
     ran = run_python("-W", "error", "-c", program)
     assert ran.stderr == (
-        "sample 7 of batch 3: OSError: image file is truncated; skipped\n"
-        "epoch 0: 1 of 5 samples failed: 1 skipped (loader.faults has them)\n"
+        "holdfast: sample 7 of batch 3: OSError: image file is truncated; skipped\n"
+        "holdfast: epoch 0: 1 of 5 samples failed: 1 skipped (loader.faults has them)\n"
     )
 
 
@@ -336,7 +336,7 @@ def test_an_epoch_with_faults_ends_with_one_line(said, caplog):
         (
             "holdfast",
             logging.WARNING,
-            "epoch 3: 12 of 50000 samples failed: 10 skipped, 2 replaced; 1 worker restarted (loader.faults has them)",
+            "holdfast: epoch 3: 12 of 50000 samples failed: 10 skipped, 2 replaced; 1 worker restarted (loader.faults has them)",
         )
     ]
 
@@ -350,7 +350,7 @@ def test_an_epoch_that_was_left_is_not_counted_with_a_later_one(said, caplog):
     said(ledger, fault(epoch=2, action="tried again"))
     caplog.clear()
     ledger.end_epoch(2, 10)
-    assert [record.message for record in caplog.records] == ["epoch 2: 1 tried again (loader.faults has them)"]
+    assert [record.message for record in caplog.records] == ["holdfast: epoch 2: 1 tried again (loader.faults has them)"]
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:

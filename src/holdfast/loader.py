@@ -114,24 +114,12 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        _check("workers", workers, workers in WORKERS, f"one of {WORKERS}")
-        _check("max_restarts", max_restarts, max_restarts is None or max_restarts >= 0, "None or not negative")
-        for name, value in {
-            "max_shared_memory": max_shared_memory,
-            "recycle_after": recycle_after,
-            "max_worker_memory": max_worker_memory,
-        }.items():
-            _check(name, value, value is None or value > 0, "None or a positive number")
-        _check("stall_timeout", stall_timeout, stall_timeout is None or stall_timeout >= 0, "None or not negative")
-        _check("shard", shard, shard in SHARDS, f"one of {SHARDS}")
-        if shard is not None and not isinstance(dataset, IterableDataset):
-            raise ValueError(f"shard={shard!r} is for iterable data sets: the sampler divides a map-style one")
-        policy(on_error)  # says what is wrong with it
         self.start, self.workers = start, workers
         self.max_restarts, self.max_shared_memory = max_restarts, max_shared_memory
         self.on_error, self.stall_timeout = on_error, stall_timeout
         self.recycle_after, self.max_worker_memory = recycle_after, max_worker_memory
         self.fault_log, self.bundle = fault_log, bundle
+        self._check()
         self._tally, self._faults = Tally(), Ledger(file=fault_log)
         launcher = starts.resolve(start, self.multiprocessing_context)
         if num_workers and workers == "process":
@@ -141,6 +129,20 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         from holdfast._engine.parking import Parking
 
         self._notices, self._parking = Notices(), Parking()
+
+    def _check(self) -> None:
+        """Of what is not torch's: an error that says what is valid."""
+        _expect(self, "workers", f"one of {WORKERS}", self.workers in WORKERS)
+        for name in ("max_restarts", "stall_timeout"):
+            value = getattr(self, name)
+            _expect(self, name, "None or not negative", value is None or value >= 0)
+        for name in ("max_shared_memory", "recycle_after", "max_worker_memory"):
+            value = getattr(self, name)
+            _expect(self, name, "None or a positive number", value is None or value > 0)
+        _expect(self, "shard", f"one of {SHARDS}", self.shard in SHARDS)
+        if self.shard is not None and not isinstance(self.dataset, IterableDataset):
+            raise ValueError(f"shard={self.shard!r} is for iterable data sets: the sampler divides a map-style one")
+        policy(self.on_error)
 
     @property
     def restarts(self) -> int:
@@ -194,6 +196,6 @@ def _is_empty(dataset: Any) -> bool:
         return False  # whoever needs its length will say so
 
 
-def _check(name: str, value: object, valid: bool, expected: str) -> None:
+def _expect(loader: object, name: str, expected: str, valid: bool) -> None:
     if not valid:
-        raise ValueError(f"{name} should be {expected}, but got {name}={value!r}")
+        raise ValueError(f"{name} should be {expected}, but got {name}={getattr(loader, name)!r}")
