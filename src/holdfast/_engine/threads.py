@@ -12,8 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection, Pipe
 from queue import SimpleQueue
 
 from holdfast._system.process import Process
@@ -28,12 +27,29 @@ from .berth import Berth
 
 Posts = Callable[[int], Post]
 
+# Kept alive until they are closed. A crew may be part of a cycle (an iterator, an error that is kept, its frames), and
+# when that is collected, each end would close itself, in any order, before the crew does: which then closes a
+# descriptor that is not its own any more.
+_open: set[Connection] = set()
+
+
+def _pipe() -> tuple[Connection, Connection]:
+    ends = Pipe(duplex=False)
+    _open.update(ends)
+    return ends
+
+
+def _close(end: Connection) -> None:
+    """Calling it twice is harmless."""
+    _open.discard(end)
+    end.close()
+
 
 class ThreadProcess(Process):
     """A thread that looks like a process. Its ``pid`` is the trainer's own: never send a signal there."""
 
     def __init__(self, run: Callable[[], None], logbook: Logbook, name: str) -> None:
-        self._reader, self._writer = Pipe(duplex=False)
+        self._reader, self._writer = _pipe()
         super().__init__(os.getpid(), self._reader.fileno())
         self._logbook = logbook
         self._code: int | None = None
@@ -52,7 +68,7 @@ class ThreadProcess(Process):
             pass  # it is in the logbook, and so in the verdict
         finally:
             self._code = code
-            self._writer.close()
+            _close(self._writer)
 
     def is_alive(self) -> bool:
         self.join(0)
@@ -70,7 +86,7 @@ class ThreadProcess(Process):
         return self._code
 
     def _release(self) -> None:
-        self._reader.close()
+        _close(self._reader)
 
 
 class ThreadLine:
@@ -79,7 +95,7 @@ class ThreadLine:
     def __init__(self) -> None:
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self._outbox: deque[Message] = deque()
-        self._bell, self._cord = Pipe(duplex=False)
+        self._bell, self._cord = _pipe()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -131,8 +147,7 @@ class ThreadLine:
             self._closed = True
             self._outbox.clear()
             for end in (self._bell, self._cord):
-                with suppress(OSError):
-                    end.close()
+                _close(end)
 
 
 class ThreadBerth(Berth):
