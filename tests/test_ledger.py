@@ -195,11 +195,10 @@ def test_a_fault_keeps_no_frame_alive_and_leaves_other_exceptions_alone():
 
 def test_of_a_raised_error_a_copy_is_kept_that_holds_no_frames():
     ledger = quiet()
-    try:
+    with pytest.raises(ValueError, match="bad") as caught:
         raise ValueError("bad")
-    except ValueError as error:
-        ledger.note(fault(error=error, action="raised"))
-        assert error.__traceback__ is not None
+    ledger.note(fault(error=caught.value, action="raised"))
+    assert caught.value.__traceback__ is not None
     assert (type(ledger[0].error), ledger[0].error.__traceback__) == (ValueError, None)
 
 
@@ -336,7 +335,8 @@ def test_an_epoch_with_faults_ends_with_one_line(said, caplog):
         (
             "holdfast",
             logging.WARNING,
-            "holdfast: epoch 3: 12 of 50000 samples failed: 10 skipped, 2 replaced; 1 worker restarted (loader.faults has them)",
+            "holdfast: epoch 3: 12 of 50000 samples failed: 10 skipped, 2 replaced; 1 worker restarted "
+            "(loader.faults has them)",
         )
     ]
 
@@ -350,7 +350,9 @@ def test_an_epoch_that_was_left_is_not_counted_with_a_later_one(said, caplog):
     said(ledger, fault(epoch=2, action="tried again"))
     caplog.clear()
     ledger.end_epoch(2, 10)
-    assert [record.message for record in caplog.records] == ["holdfast: epoch 2: 1 tried again (loader.faults has them)"]
+    assert [record.message for record in caplog.records] == [
+        "holdfast: epoch 2: 1 tried again (loader.faults has them)"
+    ]
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
