@@ -137,34 +137,42 @@ def test_skipped_alone_and_its_place_filled(way: Way, crew: str):
     assert loader.restarts == {"death": 2, "stall": 1}.get(way.kind, 0)
 
 
-def test_a_thread_that_hangs_is_let_go_and_its_sample_skipped():
-    release = threading.Event()
+class Waiting(Noisy):
+    """One sample waits until it is released; nothing comes of it any more, as its thread has been given up."""
 
-    def held() -> Exception:
-        release.wait()
-        return ValueError("too late")
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.index, self.release = index, threading.Event()
 
-    loader = trial(Faulty(Noisy(), RaisesAt(BAD, held)), "threads", on_error="skip", stall_timeout=0.5)
+    def __getitem__(self, index: int) -> Any:
+        if index == self.index:
+            self.release.wait()
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("index", [9, 11])
+def test_a_thread_that_hangs_is_let_go_and_its_sample_skipped(index):
+    dataset = Waiting(index)
+    loader = trial(dataset, "threads", on_error="skip", stall_timeout=1, prefetch_factor=1)
     try:
         found = indices(loader)
     finally:
-        release.set()
-    assert [row for number, row in enumerate(found) if number != 2] == [
-        list(range(n, n + 4)) for n in (0, 4, 12, 16, 20)
-    ]
-    assert found[2][0::2] == [8, 10]
+        dataset.release.set()
+    expected = [list(range(first, first + 4)) for first in range(0, 24, 4)]
+    expected[2][index - 8] = found[2][index - 8]
+    assert found == expected
     (fault,) = loader.faults
-    assert (fault.kind, fault.index, fault.action) == ("stall", BAD, "skipped")
+    assert (fault.kind, fault.index, fault.action, fault.instead) == ("stall", index, "skipped", found[2][index - 8])
 
 
 def test_who_waits_for_the_user_has_not_stalled():
     """Results that lie in the pipe while the user computes for longer than ``stall_timeout`` are no sign of a stall."""
-    loader, rest = trial(Noisy(48), on_error="skip", stall_timeout=0.2), threading.Event()
+    loader, rest = trial(Noisy(48), on_error="skip", stall_timeout=1), threading.Event()
     found = []
     for batch in loader:
         found += batch[0].tolist()
-        if len(found) < 20:
-            rest.wait(0.3)
+        if len(found) in (4, 12):
+            rest.wait(1.2)  # never set: this is the user's own work
     assert found == list(range(48))
     assert not loader.faults
 
@@ -201,3 +209,14 @@ def test_signals_and_exits_are_told_apart_from_what_collate_does():
     assert BAD not in found[2]
     (fault,) = loader.faults.filter(action="skipped")
     assert (fault.kind, fault.index) == ("death", BAD)
+
+
+def test_an_interrupt_in_the_trainer_itself_costs_its_batch_and_the_epoch_adds_up():
+    loader = trial(Faulty(Noisy(), RaisesAt(BAD, KeyboardInterrupt, once=True)), "trainer", on_error="skip")
+    batches = iter(loader)
+    assert [next(batches)[0].tolist() for _ in range(2)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    assert indices(batches) == [[12, 13, 14, 15], [16, 17, 18, 19], [20, 21, 22, 23]]
+    (fault,) = loader.faults
+    assert (type(fault.error), fault.batch, fault.lost) == (KeyboardInterrupt, 2, (8, 9, 10, 11))

@@ -93,9 +93,7 @@ def test_a_sample_that_ends_workers_is_tried_in_new_ones(on_error, deaths):
 
 @pytest.mark.parametrize("kind", [HangsAt, StopsAt])
 def test_a_stall_that_passes_costs_nothing(kind):
-    loader = trial(
-        Faulty(Noisy(), kind(9, once=True)), on_error=Retry(1, on=WorkerStalled, backoff=0), stall_timeout=0.5
-    )
+    loader = trial(Faulty(Noisy(), kind(9, once=True)), on_error=Retry(1, on=WorkerStalled, backoff=0), stall_timeout=1)
     assert contents(loader) == contents(trial(Noisy(), "trainer"))
     (fault,) = loader.faults
     assert (fault.kind, fault.action, fault.index) == ("stall", "tried again", 9)

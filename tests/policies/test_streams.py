@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import default_collate
+from torch.utils.data import default_collate, get_worker_info
 from trials import CREWS, Generated, Items, Stream, contents, indices, outcomes, trial
 
 from holdfast import (
@@ -276,26 +276,37 @@ def test_after_a_kill_a_batch_that_was_raised_is_not_raised_again(on_error):
 
 
 class Changing(Stream):
-    """Item 2 raises when it is gone through for the second time: a server that is gone by then."""
+    """A worker ends at item 16; item 2 meets a fault when it is gone through for the second time."""
 
-    def __init__(self, once: Once, ended: Any) -> None:
-        super().__init__(24)
-        self.once, self.ended = once, ended
+    def __init__(self, fault: Any) -> None:
+        super().__init__(24, DiesAt(16, once=True))
+        self.once, self.fault = Once(), fault
 
     def __iter__(self):
-        return Items(self.share(), (self, self.ended), False)
+        return Items(self.share(), (self, *self.faults), False)
 
     def meet(self, number):
         if number == 2 and not self.once.first():
-            raise OSError("gone by now")
+            self.fault.meet(number)
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_an_item_that_fails_only_when_it_is_gone_through_again_changes_nothing(on_error):
     """It was delivered; now it only has to count."""
-    loader = trial(Changing(Once(), DiesAt(16, once=True)), num_workers=1, on_error=on_error)
+    gone = RaisesAt(2, lambda: OSError("gone by now"))
+    loader = trial(Changing(gone), num_workers=1, on_error=on_error)
     assert indices(loader) == [list(range(first, first + 4)) for first in range(0, 24, 4)]
     assert [each.kind for each in loader.faults] == ["death"]
+
+
+@pytest.mark.parametrize(("fault", "expected"), [(DiesAt(2), WorkerDied), (HangsAt(2), WorkerStalled)], ids=str)
+def test_who_does_not_get_through_it_again_is_told_of_and_not_started_forever(fault, expected):
+    loader = trial(Changing(fault), stall_timeout=1)
+    found = outcomes(loader)
+    (error,) = [each for each in found if isinstance(each, Exception)]
+    assert type(error) is expected
+    assert error.batch == 4  # to which it was on the way
+    assert flat([batch for batch in found if isinstance(batch, list)]) == sorted([*range(1, 24, 2), *range(0, 16, 2)])
 
 
 @pytest.mark.parametrize(
@@ -350,18 +361,29 @@ def test_an_epoch_that_is_left_while_a_worker_asks_is_forgotten(crew):
     assert next(found)[0].tolist() == [0, 2, 4, 6]
 
 
-@pytest.mark.parametrize("crew", ["trainer", "processes"])
-def test_a_stream_that_is_divided_for_the_user_can_be_retried(crew):
-    class Undivided(Stream):
-        def share(self):
-            return range(self.length)
+class Undivided(Stream):
+    """Gives every worker all of it; item 5, which is the second worker's, raises there once."""
 
-    once = [RaisesAt(number, lambda: OSError("bad"), once=True) for number in BAD]
-    loader = trial(
-        Undivided(24, *once, stays=True),
-        crew,
-        on_error=Retry(2, backoff=0),
-        shard="worker",
-        num_workers=0 if crew == "trainer" else 1,
-    )
+    def __init__(self, length: int) -> None:
+        super().__init__(length, stays=True)
+        self.once = Once()
+
+    def __iter__(self):
+        return Items(range(self.length), (self,), self.stays)
+
+    def meet(self, number):
+        if number == 5 and get_worker_info().id == 1 and self.once.first():
+            raise OSError("bad")
+
+
+def test_a_stream_that_is_divided_for_the_user_can_be_retried():
+    loader = trial(Undivided(24), on_error=Retry(2, backoff=0), shard="worker")
     assert flat(indices(loader)) == list(range(24))
+    assert [(each.seat, each.item, each.action) for each in loader.faults] == [(1, 2, "tried again")]
+
+
+def test_a_pause_before_a_retry_is_no_stall():
+    once = RaisesAt(5, lambda: OSError("bad"), once=True)
+    loader = trial(Stream(8, once, stays=True), on_error=Retry(1, backoff=1.5), stall_timeout=1)
+    assert flat(indices(loader)) == list(range(8))
+    assert [each.kind for each in loader.faults] == ["exception"]

@@ -171,14 +171,13 @@ class Crew:
             self.close()
             raise
 
-    def _listen(self, ready: list[int]) -> set[Worker]:
-        """Take in what happened; who it was that spoke."""
-        spoke = set()
+    def _listen(self, ready: list[int], spoke: set[Worker] | None = None) -> None:
+        """Take in what happened, and who it was that ``spoke``, if anybody asks."""
         for fd in ready:
             for who, message in self._roster.hear(fd):
                 self._on_message(who, message)
-                spoke.add(who)
-        return spoke
+                if spoke is not None:
+                    spoke.add(who)
 
     def _on_message(self, who: Worker, message: Message | Exited) -> None:
         match message:
@@ -245,7 +244,8 @@ class Crew:
     # -- silence -------------------------------------------------------------------------------
 
     def _look_for_stalls(self) -> None:
-        spoke = self._listen(self._roster.wait(0))  # it may have come while the user was away: that is no stall
+        spoke: set[Worker] = set()
+        self._listen(self._roster.wait(0), spoke)  # what came while the user was away: that is no stall
         silent_ones = [(who, berth) for who, berth in self._roster.items() if who not in spoke]
         for silent in self._watch.look(silent_ones, self._machine, time.monotonic()):
             error = self._inquest.stalled(silent)

@@ -143,7 +143,8 @@ class Judge:
         tries = case.attempt(sample)
         fault = self._docket.reported(report, whose, batch=case.batch, index=sample, among=case.indices, attempts=tries)
         # A value in its place that fails as well, or samples that fail with whatever others: nothing is gained by more.
-        helpless = report.whole and (isinstance(case.gone.get(place or 0), Put) or case.remade > REMADE)
+        is_put = place is not None and isinstance(case.gone.get(place), Put)
+        helpless = report.whole and (is_put or case.remade > REMADE)
         return Met(fault, place, Stand() if report.fatal or helpless else None)
 
     def _rule(self, case: Case, met: list[Met]) -> Ruling:
@@ -171,7 +172,7 @@ class Judge:
     def _put_aside(self, case: Case, place: int, fault: Fault, answer: Answer) -> AllSamplesBad | None:
         """Make the batch without this sample; the error when that cannot be."""
         action, counted = ACTIONS[type(answer)], place in case.gone
-        self.ledger.remember(fault.index, fault.error, fault.where, answer)
+        self.ledger.remember(fault.index, where=fault.where, answer=answer)
         try:
             case.amend(place, answer, self._refill, self._fits)
         except LookupError as reason:

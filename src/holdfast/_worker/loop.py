@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -248,7 +247,6 @@ class Loop(ABC):
     def _ask(self, report: Report) -> Any:
         """Ask the trainer and wait: there is nothing else that the worker of this stream could do."""
         self._say(Asked(self._batch, report))
-        self._logbook.times[SINCE] = math.inf  # who waits for the trainer, or because it says so, has not stalled
         while not isinstance(message := self._next_message(), Answered):
             if isinstance(message, Begin | Close):
                 self._forget_loads()
@@ -257,7 +255,7 @@ class Loop(ABC):
             self._put_off.append(message)
         if message.action == "raise":
             raise Refused(report)
-        self._logbook.times[SINCE] = time.monotonic() + message.after
+        self._logbook.times[SINCE] = time.monotonic() + message.after  # who waits as it was told has not stalled
         time.sleep(message.after)
         return {"put": message.value, "again": TriedAgain}.get(message.action, Passed)
 
