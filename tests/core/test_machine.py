@@ -202,6 +202,16 @@ def test_a_batch_that_is_pardoned_is_loaded_again_when_its_time_has_come():
     assert play(m, Ticked(), now=5.0) == [Send(Worker(0, 2), 0)]
 
 
+def test_deaths_that_somebody_answers_for_are_no_crash_loop():
+    m = a_crew(seats=1, prefetch=1, drawn=1, attempts=1, crash_loop=3)
+    for life in range(1, 20):
+        assert play(m, exits(Worker(0, life), 0, 3), Pardoned(0, 0.0)) == [
+            Condemn(0, 3, 1),
+            Start(Worker(0, life + 1), 0),
+        ]
+        play(m, WorkerReady(Worker(0, life + 1)))
+
+
 def test_a_batch_that_failed_waits_while_the_others_go_on():
     m = a_crew(seats=1, prefetch=1, drawn=1)
     assert play(m, BatchFailed(A, 0, again_at=5.0), Wanted()) == []

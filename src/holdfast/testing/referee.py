@@ -66,6 +66,8 @@ class Referee:
             self.rules.somebody_died = True
         elif isinstance(event, Pardoned | Sentenced):
             self.blame.pop(event.batch, None)
+            if isinstance(event, Pardoned) and self.tried is not None:
+                self.row = self.deaths[self.tried] = 0
             if self.tried is not None and self.rules.wants(self.tried):
                 self._expect_restart(self.tried)
             self.tried = None
