@@ -171,7 +171,12 @@ BUGS = {
     "no back-off": ("budget", "if deaths <= AT_ONCE:", "if True:"),
     "a pause that never ends": ("machine", "if now >= self.restart_at:", "if False:"),
     "a crash loop goes on": ("budget", "return self.row >= self.limits.deaths_in_a_row", "return False"),
-    "a completed batch does not end the row": ("machine", "seat.deaths = self.budget.row = 0", "seat.deaths = 0"),
+    "a completed batch does not end the row": (
+        "machine",
+        "seat.since = now\n        seat.deaths = self.budget.row = 0",
+        "seat.since = now\n        seat.deaths = 0",
+    ),
+    "a pardon does not end the row": ("machine", "seat.deaths = self.budget.row = 0  #", "seat.deaths = 0  #"),
     "a failure is told once only": ("machine", "commands.append(self.failure or End())", "commands.append(End())"),
     "a new life replays too little": ("bound", "upto = seat.held[0] if seat.held else seat.slot", "upto = seat.slot"),
     "the turn does not pass over an ended stream": ("shelf", "            self.turn += 1", "            return"),
