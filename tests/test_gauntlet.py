@@ -288,7 +288,14 @@ def test_the_list_names_every_failure_and_runs_nothing(command):
 def test_ctrl_c_ends_the_programs_too():
     """The terminal signals its group; the programs are in sessions of their own and do not hear it."""
     command = [sys.executable, "-m", "holdfast.gauntlet", "--only", "F26"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell that runs the tests in the background has them ignore Ctrl-C, and programs inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         while not running.family(f"{process.pid}-"):
             assert process.poll() is None
