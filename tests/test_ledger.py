@@ -86,7 +86,7 @@ def quiet(**options: Any) -> Ledger:
             fault(None, KeyError(), kind="stream", item=12, action="lost"),
             "item 12 of worker 1 of batch 3: KeyError; lost",
         ),
-        (fault(None, batch=None, action="waited"), "before the first batch: OSError: image file is truncated; waited"),
+        (fault(None, batch=None, action="waited"), "outside of a batch: OSError: image file is truncated; waited"),
         (died(), "sample 7552 of batch 118: worker 3 (pid 41233) was killed by SIGKILL; restarted"),
     ],
 )

@@ -61,7 +61,7 @@ class Fault:
             return f"item {self.item}{whose}{where}{of_batch}"
         if self.batch is not None:
             return f"batch {self.batch}{where}"
-        return f"before the first batch{where}"
+        return f"outside of a batch{where}"
 
     @property
     def reason(self) -> str:
