@@ -251,12 +251,13 @@ class Crew:
             error = self._inquest.stalled(silent)
             if not self._watch.acts:
                 self._judge.note("stall", "reported", error, silent.whose, error.batch, error.sample)
-            elif silent.batch is None:
-                self._judge.note("stall", "raised", error, silent.whose)
+                continue
+            ruling = self._inquest.rule(silent, error)
+            if silent.batch is None and ruling.error is not None:
                 self.close()
-                self._outcome = Error(error)
+                self._outcome = Error(ruling.error)
                 return
-            elif not self._inquest.rule(silent, error).held:
+            if not ruling.held:
                 self._roster.let_go(silent.who)  # and not wait for it: it may be beyond being killed
                 self._feed(WorkerExited(silent.who, silent.batch, silent.sample, hung=True))
                 self._inquest.close(silent.who)

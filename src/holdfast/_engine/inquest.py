@@ -114,7 +114,8 @@ class Inquest:
 
     def rule(self, silent: Silent, error: WorkerStalled) -> Ruling:
         """What the policy says; kept for when the machine condemns the batch."""
-        assert silent.batch is not None
+        if silent.batch is None:
+            return self._judge.stalled_start(error, silent.whose)
         ruling = self._rule(silent.batch, silent.sample, error, silent.whose)
         if not ruling.held:
             self._rulings[silent.batch] = ruling

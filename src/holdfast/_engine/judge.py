@@ -99,6 +99,21 @@ class Judge:
             return Ruling()
         return self._rule(case, [Met(fault, place, answer)])
 
+    def stalled_start(self, error: BaseException, whose: Whose) -> Ruling:
+        """A worker does not get ready. There is no sample to leave out: it is tried again, waited for, or raised."""
+        before = self.ledger.filter(kind="stall", seat=whose.seat, epoch=self._docket.epoch)
+        tries = 1 + sum(fault.batch is None for fault in before)
+        fault = self._docket.fault("stall", error, whose, batch=None, attempts=tries)
+        answer = self._docket.ask(fault)
+        if isinstance(answer, Again):
+            self._docket.note(fault, "tried again")
+            return Ruling(after=answer.after)
+        if isinstance(answer, Hold):
+            self._docket.note(fault, "waited")
+            return Ruling(held=True)
+        self._docket.note(fault, "raised")
+        return Ruling(error=error)
+
     def tried(self, batch: int, position: int | None) -> int:
         """How often this sample, or all of the batch, has been tried and ruled upon."""
         case = self._cases.get(batch)
