@@ -27,7 +27,7 @@ from trainers import wait_until
 
 import holdfast
 from holdfast._engine.causes import Kind
-from holdfast._engine.stalls import Stall, examine, examine_thread, explain
+from holdfast._engine.stalls import Stall, examine, examine_thread
 from holdfast._system import posix_child, proc, stacks
 from holdfast._transport.logbook import MEMORY, SIZE, Entry, Logbook, Phase
 from holdfast.testing import Once
@@ -641,11 +641,3 @@ def test_notes_leave_the_memory_cell_alone():
     logbook.note(Phase.FETCHING, 1, 2)
     logbook.note_done()
     assert logbook.memory == 12 << 30
-
-
-def test_a_report_says_what_and_where():
-    stack = ('File "/x/lib/python3.11/socket.py", line 7 in recv', 'File "/home/me/data.py", line 31 in __getitem__')
-    stall = Stall(Kind.SLEEP, "sleeps (nanosleep)", stack, (), (), ())
-    assert explain("fetching sample 7 of batch 3", stall) == (
-        'fetching sample 7 of batch 3: it sleeps (nanosleep)\nat File "/home/me/data.py", line 31 in __getitem__'
-    )

@@ -13,7 +13,7 @@ from holdfast.errors import TooManyFaults
 from holdfast.errors.base import first_of
 from holdfast.fault import Fault
 from holdfast.ledger import Ledger
-from holdfast.policies import Again, Answer, Leave, Policy, Put, Repeat, Stand
+from holdfast.policies import Again, Answer, Hold, Leave, Policy, Put, Repeat, Stand
 
 ACTIONS: dict[type[Answer], str] = {Again: "tried again", Leave: "skipped", Put: "replaced", Repeat: "replaced"}
 
@@ -77,6 +77,16 @@ class Docket:
             attempts=attempts,
             action="",
         )
+
+    def settled(self, fault: Fault, answer: Answer) -> Ruling | None:
+        """The ruling, where no sample is left out or raised; entered."""
+        if isinstance(answer, Again):
+            self.note(fault, "tried again")
+            return Ruling(after=answer.after)
+        if isinstance(answer, Hold):
+            self.note(fault, "waited")
+            return Ruling(held=True)
+        return None
 
     def reported(
         self, report: Report, whose: Whose, *, batch: int, index: Any = None, among: Any = None, attempts: int = 1

@@ -104,15 +104,10 @@ class Judge:
         before = self.ledger.filter(kind="stall", seat=whose.seat, epoch=self._docket.epoch)
         tries = 1 + sum(fault.batch is None for fault in before)
         fault = self._docket.fault("stall", error, whose, batch=None, attempts=tries)
-        answer = self._docket.ask(fault)
-        if isinstance(answer, Again):
-            self._docket.note(fault, "tried again")
-            return Ruling(after=answer.after)
-        if isinstance(answer, Hold):
-            self._docket.note(fault, "waited")
-            return Ruling(held=True)
-        self._docket.note(fault, "raised")
-        return Ruling(error=error)
+        ruling = self._docket.settled(fault, self._docket.ask(fault))
+        if ruling is None:
+            self._docket.note(fault, "raised")
+        return ruling or Ruling(error=error)
 
     def tried(self, batch: int, position: int | None) -> int:
         """How often this sample, or all of the batch, has been tried and ruled upon."""

@@ -63,12 +63,6 @@ def examine_thread(ident: int) -> Stall:
     return Stall(cause.kind, cause.why, lines, (), ("/proc", "sys._current_frames"), look.denied if look else ())
 
 
-def explain(doing: str, stall: Stall) -> str:
-    """For a report, from the logbook's words: what it is doing, what it waits for, and where in the user's code."""
-    where = f"\nat {stall.line}" if stall.line else ""
-    return f"{doing}: it {stall.why}{where}"
-
-
 def _cause(pid: int) -> tuple[Cause, Look]:
     first = proc.look(pid)
     explained = at_once(first)

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast._transport.messages import Answered, Report
 from holdfast.errors import StreamLost, WorkerDied, WorkerStalled
 from holdfast.fault import Fault
-from holdfast.policies import Again, Answer, Hold, Leave, Put, Repeat, Stand
+from holdfast.policies import Again, Answer, Leave, Put, Repeat, Stand
 
 from .docket import Docket, Ruling, Whose
 
@@ -79,18 +79,13 @@ class Streams:
         self._deaths[whose.seat, item] += error.attempts if isinstance(error, WorkerDied) else 1
         tries = self._deaths[whose.seat, item]
         fault = self._docket.fault(kind, error, whose, batch=batch, item=item, attempts=tries)
-        match self._docket.ask(fault):
-            case Again(after):
-                self._docket.note(fault, "tried again")
-                return Ruling(after=after)
-            case Hold():
-                self._docket.note(fault, "waited")
-                return Ruling(held=True)
-            case Stand():
-                pass
-            case _:  # to leave out an item is one thing; nobody asked to do without the rest of a stream
-                fault.error = StreamLost(whose.seat, item, f"it {_END[kind]} whoever loads it")
-                fault.error.__cause__ = error
+        answer = self._docket.ask(fault)
+        ruling = self._docket.settled(fault, answer)
+        if ruling is not None:
+            return ruling
+        if not isinstance(answer, Stand):  # who leaves out an item has not asked to lose the rest of a stream
+            fault.error = StreamLost(whose.seat, item, f"it {_END[kind]} whoever loads it")
+            fault.error.__cause__ = error
         final = fault.error
         self._docket.note(fault, "raised")
         return Ruling(final)

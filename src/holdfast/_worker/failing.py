@@ -102,7 +102,7 @@ class Failures:
         if not self._job.tolerant or self._is_fatal(error):
             return []
         if self._job.collate_fn is default_collate:
-            found = [place for place, _ in none_in(samples)] or odd_ones(samples)
+            found = sorted({place for place, _ in none_in(samples)}) or odd_ones(samples)
             if found:
                 return found
         return guilty(samples, attempt)
