@@ -16,12 +16,14 @@ __all__ = [
     "CannotShip",
     "Counter",
     "DataLoader",
+    "DistributedSampler",
     "EmptyDataset",
     "Fault",
     "HoldfastError",
     "HoldfastWarning",
     "IteratorPerStep",
     "Ledger",
+    "LoadedTooLate",
     "LoaderTimeout",
     "NoneSample",
     "NotThere",
@@ -36,11 +38,15 @@ __all__ = [
     "SharedHandle",
     "SharedMemoryFull",
     "Skip",
+    "StateMismatch",
+    "StateTooNew",
     "StopInItem",
+    "StreamDiffers",
     "StreamLost",
     "TooManyFaults",
     "Unaccounted",
     "UnequalSamples",
+    "UnsavableState",
     "UnshardedStream",
     "Verdict",
     "Wait",
@@ -56,6 +62,7 @@ __all__ = [
 _HOMES = {
     "Counter": "counter",
     "DataLoader": "loader",
+    "DistributedSampler": "sampling.distributed",
     "Fault": "fault",
     "Ledger": "ledger",
     "Policy": "policies",
@@ -83,6 +90,7 @@ if TYPE_CHECKING:
         HoldfastError,
         HoldfastWarning,
         IteratorPerStep,
+        LoadedTooLate,
         LoaderTimeout,
         NoneSample,
         NotThere,
@@ -91,11 +99,15 @@ if TYPE_CHECKING:
         RestartsSpent,
         SharedHandle,
         SharedMemoryFull,
+        StateMismatch,
+        StateTooNew,
         StopInItem,
+        StreamDiffers,
         StreamLost,
         TooManyFaults,
         Unaccounted,
         UnequalSamples,
+        UnsavableState,
         UnshardedStream,
         Verdict,
         WorkerDied,
@@ -108,6 +120,7 @@ if TYPE_CHECKING:
     from .policies import Policy, Raise, Replace, Retry, Skip, Wait
     from .quarantine import Quarantine
     from .recipe import per_worker
+    from .sampling.distributed import DistributedSampler
     from .storage import wait_for
     from .warming import warm
 

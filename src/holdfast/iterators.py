@@ -7,23 +7,21 @@ import os
 import sys
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.autograd import profiler
 from torch.utils.data import IterDataPipe, MapDataPipe
 from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind, _sharding_worker_init_fn
+from torch.utils.data.graph_settings import apply_random_seed
 
 from holdfast._core.limits import Limits
-from holdfast._core.refill import Refill
 from holdfast._engine.crew import Crew
-from holdfast._engine.draws import Draws
 from holdfast._engine.judge import Judge
 from holdfast._engine.launchers import launcher
 from holdfast._engine.notices import Ear
 from holdfast._engine.parking import Parked, Parking
-from holdfast._engine.population import population
 from holdfast._engine.watch import Watch
 from holdfast._monitor import bundle
 from holdfast._system import starts
@@ -32,30 +30,43 @@ from holdfast._worker.attributes import Attributes, Place
 from holdfast._worker.collate_types import types_added_by_user
 from holdfast._worker.describe import describe
 from holdfast._worker.job import Job, Post
-from holdfast._worker.seeds import Fenced
 from holdfast._worker.settings import gather
 from holdfast._worker.sharding import Ranks
+from holdfast._worker.stateful import has_state
 
 from .audit.paths import kind_of_emptiness
-from .errors import EmptyDataset
+from .errors import EmptyDataset, LoadedTooLate
 from .policies import policy
+from .state.beginning import begun
+from .state.saving import state_of
 
 if TYPE_CHECKING:
     from .loader import DataLoader
+
+
+class _Unasked:
+    """The loader as torch's base class is to see it: nobody asks its sampler for anything until we do."""
+
+    _index_sampler = ()
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
 
 
 class _Iterator(_BaseDataLoaderIter):
     """What both have in common."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        super().__init__(loader)
-        self._seed = int(self._base_seed)  # of this epoch
+        loader._run.attend(loader)  # before torch draws a seed
+        super().__init__(cast("DataLoader[Any]", _Unasked(loader)))
         self._counts = self._dataset_kind == _DatasetKind.Iterable  # torch warns of iterables longer than their len
         self._policy = policy(loader.on_error)
         find = functools.partial(describe, loader.dataset)
+        self._length = loader.__len__
         self._judge = Judge(self._policy, loader.faults, find, auto_collation=self._auto_collation)
-        self._loader_tally = loader._tally
-        self._population = population(self._index_sampler, lists=self._auto_collation)
         # Items that are too few for a batch are dropped without a word, so nothing can be said then.
         self._must_give = self._counts and not loader.allow_empty and not loader.drop_last
         self._awaits_first = False
@@ -111,6 +122,7 @@ class _Iterator(_BaseDataLoaderIter):
             tolerant=self._policy.tolerant,
             collate_types=types_added_by_user(),
             shard=self._ranks(loader.shard),
+            snapshot_every=loader.snapshot_every_n_steps,
         )
 
     def _ranks(self, shard: str | None) -> Ranks | None:
@@ -118,15 +130,27 @@ class _Iterator(_BaseDataLoaderIter):
             return None
         return Ranks(self._rank, self._world_size) if shard == "auto" else Ranks()
 
-    def _begin_epoch(self) -> Draws:
-        """The judge is told of the epoch; what it chooses from is known."""
-        # The sampler's own method, not ours: the crew must not keep this iterator alive, whose death closes the crew.
-        draws = Draws(self._sampler_iter.__next__, lists=self._auto_collation)
-        refill = Refill(self._seed, self._population, draws.before, draws.after)
-        self._epoch, self._loader_tally.epochs = self._loader_tally.epochs, self._loader_tally.epochs + 1
-        self._judge.begin(self._epoch, refill)
-        self._awaits_first = self._must_give
-        return draws
+    def _begin_epoch(self, loader: DataLoader[Any], base: int | None) -> None:
+        """``base``: the seed that torch has drawn, if it has. The loader knows from now on how far we are."""
+        shared = self._shared_seed
+        self._progress = begun(loader, self._judge, base, shared)
+        self._epoch = self._progress.epoch.number
+        if (saved := self._progress.epoch.shared) is not None and saved != shared:
+            apply_random_seed(cast("IterDataPipe[Any]", self._dataset), torch.Generator().manual_seed(saved))
+        self._awaits_first = self._must_give and not self._progress.given
+        loader._run.iterator = weakref.ref(self)
+
+    def supersede(self) -> None:
+        """A state was loaded into the loader: this iterator has no part in it, and says so when it is asked."""
+        self._awaits_first = self._counts = False
+        self._next_data = _too_late  # type: ignore[method-assign]
+
+    def settle(self) -> None:
+        """Until the state of every stream can be told."""
+
+    def __len__(self) -> int:
+        length: Callable[[], int] = self._length
+        return length()
 
     def _pinned(self, data: Any) -> Any:
         return pin_memory(data, self._pin_memory_device) if self._pin_memory else data
@@ -143,20 +167,24 @@ class SerialIterator(_Iterator):
             torch.utils.data.graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         from holdfast._engine.serial import Serial  # late: a loader with workers needs none
 
-        self._random, self._work = Fenced(), Serial(self._job(loader), self._judge)
-        with self._random.seed(self._seed, 0):
-            self._work.begin()
-        self._draws = self._begin_epoch()
-        self._batch = 0
+        self._work = Serial(self._job(loader), self._judge)
+        self._begin_epoch(loader, int(self._base_seed))
+        self._work.begin(self._progress.told(), self._progress.trail)
 
     def _next_data(self) -> Any:
+        progress = self._progress
         try:
-            index = self._draws.next()
+            if progress.over:
+                raise StopIteration
+            batch, index = progress.draws.next_to_load()
+            if progress.trail is not None:
+                batch = progress.trail.given[0]
+            return self._pinned(self._work.batch(batch, index, progress.draws))
         except StopIteration:
-            self._judge.finish()
+            if not progress.over:
+                progress.over = True
+                self._judge.finish()
             raise
-        batch, self._batch = self._batch, self._batch + 1
-        return self._pinned(self._work.batch(batch, index, self._draws, self._random.seed(self._seed, batch)))
 
 
 class CrewIterator(_Iterator):
@@ -168,6 +196,13 @@ class CrewIterator(_Iterator):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         loader._parking.warn_of_habit()
+        self._parking, self._loader = weakref.ref(loader._parking), weakref.ref(loader)
+        self._attributes = Attributes(self._dataset if loader.workers != "thread" else None)
+        self._staff(loader)
+        self._reset(loader, first_iter=True)
+
+    def _staff(self, loader: DataLoader[Any]) -> None:
+        """Get a crew: a new one, or one that was left by an iterator before us."""
         job = self._job(loader)
         limits = Limits(
             seats=self._num_workers,
@@ -183,10 +218,9 @@ class CrewIterator(_Iterator):
         may_fork = starts.may_fall_back(loader.start, loader.multiprocessing_context)
         watch = Watch(loader.stall_timeout, loader.max_worker_memory)
         ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=start == "thread")
-        starter = launcher(start, job, _posts(loader, self._seed, ear), may_fork=may_fork)
+        starter = launcher(start, job, _posts(loader, int(self._base_seed), ear), may_fork=may_fork)
         if starter.forks:
             loader._notices.look_for_handles(self._dataset)
-        self._attributes = Attributes(self._dataset if start != "thread" else None)
         told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory
         terms = limits, *told, *_surroundings()
         parked = None if self._persistent_workers else loader._parking.take(starter, terms)
@@ -195,31 +229,56 @@ class CrewIterator(_Iterator):
         self._parked = parked or Parked(
             Crew(limits, starter, self._judge, watch, ear, loader._tally), self._judge, starter, job, terms
         )
-        self._parking = weakref.ref(loader._parking)
         self._crew = self._parked.crew
-        self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
         shared_seed = self._shared_seed
-        super()._reset(loader, first_iter)
-        assert self._crew is not None
         if not first_iter:
-            shared_seed = self._shared_seed  # torch draws one for the first epoch as well, and does not use it
-            # torch leaves a persistent worker's random state running on; ours begins every epoch anew, so an epoch is
-            # the same with persistent workers and without.
-            self._seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
-        self._crew.begin(self._seed, shared_seed, self._begin_epoch(), self._attributes.changes())
+            loader._run.attend(loader)
+            vars(self).pop("_next_data", None)  # it is neither late nor interrupted any more
+            if self._crew is None or self._crew.closed:
+                self._staff(loader)
+        super()._reset(loader, first_iter)
+        if first_iter:
+            self._shared_seed = shared_seed  # torch draws another one, and does not use it
+        self._begin(loader, int(self._base_seed) if first_iter else None)
+
+    def _begin(self, loader: DataLoader[Any], base: int | None) -> None:
+        assert self._crew is not None
+        self._begin_epoch(loader, base)
+        progress = self._progress
+        self._crew.begin(progress.told(), progress.draws, progress.trail, self._attributes.changes())
+        if progress.trail is not None and has_state(self._dataset):
+            self._crew.settle()  # as torchdata does: whoever asks for the state gets it, also if he drops the iterator
 
     def _next_data(self) -> Any:
         assert self._crew is not None
         try:
             return self._pinned(self._crew.next(self._timeout))
         except StopIteration:
+            self._progress.over = True
             if not self._persistent_workers:
                 self._crew.close()
             if self._parking is not None and (parking := self._parking()) is not None:
                 parking.forget()
             raise
+        except KeyboardInterrupt:
+            if self._crew.closed:  # it came while the crew was at work, and nobody knows how far that was
+                self._next_data = self._next_of_new_crew  # type: ignore[method-assign]
+            raise
+
+    def _next_of_new_crew(self) -> Any:
+        """After an interrupt: other workers go on with the very batch that was due."""
+        del self._next_data
+        loader = self._loader()
+        if loader is None or loader._run.progress is not self._progress:
+            raise RuntimeError("this iterator was interrupted, and its loader has begun another one or is gone")
+        state = state_of(loader, None)
+        loader._run.loaded = state | {"faults": {}}  # they are in the ledger
+        loader._run.attend(loader)
+        self._staff(loader)
+        self._begin(loader, None)
+        return self._next_data()
 
     def _story(self) -> list[str]:
         return self._crew.story.lines() if self._crew is not None else []
@@ -237,6 +296,15 @@ class CrewIterator(_Iterator):
         """The latest process of each seat, as torch's iterator shows them."""
         return self._crew.processes if self._crew is not None else []
 
+    def settle(self) -> None:
+        if self._crew is not None:
+            self._crew.settle()
+
+    def supersede(self) -> None:
+        super().supersede()
+        if not self._persistent_workers:
+            self.close()
+
     def close(self) -> None:
         """End the workers, now; harmless when done before."""
         self._awaits_first = False
@@ -251,6 +319,10 @@ class CrewIterator(_Iterator):
             self.close()
         else:
             parking.leave(self._parked, self._num_yielded)
+
+
+def _too_late() -> Any:
+    raise LoadedTooLate()
 
 
 def emptiness(dataset: object) -> EmptyDataset:

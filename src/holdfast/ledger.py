@@ -8,7 +8,7 @@ import operator
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple, overload
 
 from holdfast._transport.faults import pack_error, unpack_error
@@ -19,6 +19,7 @@ __all__ = ["Fault", "Ledger", "hashable"]
 
 QUIET = 30.0  # seconds between two lines about faults of a kind that is known already
 _ROWS = 20  # that a table shows
+_SAVED = 128  # samples known to be bad that a state tells of; others are found out again
 _logger = logging.getLogger("holdfast")
 
 
@@ -57,6 +58,7 @@ class Ledger(Sequence[Fault]):
         self._counts: Counter[tuple[str, str]] = Counter()
         self._epoch: tuple[int, Counter[tuple[str, str]]] = (0, Counter())  # the latest one that had a fault
         self._file_failed = False
+        self._skipped_before = 0  # by the runs of which this is the next
         self._clock = clock
         self._told: set[tuple[str, str, str]] = set()  # classes of faults that were warned of
         self._untold = 0
@@ -113,6 +115,19 @@ class Ledger(Sequence[Fault]):
         """What is remembered of it."""
         return self._bad.get(hashable(index), _NOTHING_KNOWN)
 
+    # From one run to the next
+
+    def saved(self) -> dict[str, Any]:
+        """What limits and refills hang on, for a loader's state: plain and small. Empty when nothing went wrong."""
+        bad = [index for index in self._bad if type(index) in (int, str)][:_SAVED]
+        return {"seen": self.seen, "skipped": self.skipped, "bad": bad} if self.skipped or bad else {}
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        if saved:
+            self.seen, self._skipped_before = self.seen + saved["seen"], saved["skipped"]
+            for index in saved["bad"]:
+                self.remember(index)
+
     # Reading
 
     def __len__(self) -> int:
@@ -136,7 +151,8 @@ class Ledger(Sequence[Fault]):
     @property
     def skipped(self) -> int:
         """How many times a sample was left out of a batch: skipped, or not tried as it is known to be bad."""
-        return sum(count for (_, action), count in self._counts.items() if action in LEFT_OUT)
+        now = sum(count for (_, action), count in self._counts.items() if action in LEFT_OUT)
+        return self._skipped_before + now
 
     @property
     def bad(self) -> Set[Any]:

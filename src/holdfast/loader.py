@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import torch.utils.data
-from torch.utils.data import Dataset, IterableDataset, Sampler
+from torch.utils.data import BatchSampler, Dataset, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import holdfast._worker.collate_types  # noqa: F401  # now: it remembers what torch can collate by itself
@@ -18,6 +18,8 @@ from holdfast._worker.sharding import SHARDS
 from .fault import Fault
 from .ledger import Ledger
 from .policies import Policy, policy
+from .sampling.dealing import Deal
+from .sampling.distributed import DistributedSampler
 from .warming import warm_early
 
 T_co = TypeVar("T_co", covariant=True)
@@ -52,6 +54,8 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         shard: how a stream that does not divide itself is divided: ``"auto"``, each worker of each rank takes every
             n-th item; ``"worker"``, the same without ranks. Each still goes through the whole stream. None: not at all.
         allow_empty: whether a data set without samples is an epoch of no batches, as in torch, and not an error.
+        snapshot_every_n_steps: of how many batches of a worker one takes along the state that an iterable data set
+            keeps of itself; what lies between is gone through again. As in torchdata.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         bundle: str | os.PathLike[str] | None = None,
         shard: str | None = None,
         allow_empty: bool = False,
+        snapshot_every_n_steps: int = 1,
     ) -> None:
         if hasattr(type(dataset), "_holdfast_own"):
             from .recipe import look_into
@@ -119,6 +124,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         self.on_error, self.stall_timeout = on_error, stall_timeout
         self.recycle_after, self.max_worker_memory = recycle_after, max_worker_memory
         self.fault_log, self.bundle = fault_log, bundle
+        self.snapshot_every_n_steps = snapshot_every_n_steps
         self._check()
         self._tally, self._faults = Tally(), Ledger(file=fault_log)
         launcher = starts.resolve(start, self.multiprocessing_context)
@@ -127,13 +133,14 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         # Only now: while the zygote imports torch, we have the time to import the engine.
         from holdfast._engine.notices import Notices
         from holdfast._engine.parking import Parking
+        from holdfast.state.run import Run
 
-        self._notices, self._parking = Notices(), Parking()
+        self._notices, self._parking, self._run = Notices(), Parking(), Run()
 
     def _check(self) -> None:
         """Of what is not torch's: an error that says what is valid."""
         _expect(self, "workers", f"one of {WORKERS}", self.workers in WORKERS)
-        for name in ("max_restarts", "stall_timeout"):
+        for name in ("max_restarts", "stall_timeout", "snapshot_every_n_steps"):
             value = getattr(self, name)
             _expect(self, name, "None or not negative", value is None or value >= 0)
         for name in ("max_shared_memory", "recycle_after", "max_worker_memory"):
@@ -143,6 +150,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         if self.shard is not None and not isinstance(self.dataset, IterableDataset):
             raise ValueError(f"shard={self.shard!r} is for iterable data sets: the sampler divides a map-style one")
         policy(self.on_error)
+        self._deal()
 
     @property
     def restarts(self) -> int:
@@ -170,6 +178,44 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
             running: Any = self._iterator
             if running is not None:
                 running.broadcast((path, name), packed[name])
+
+    def state_dict(self, at: int | None = None) -> dict[str, Any]:
+        """Where this loader is: behind the last batch that it gave, wherever its workers are.
+
+        Plain types only, small, and the same on every rank. Load it into a loader of the same data, with any number of
+        workers, and it goes on with the very next batch. ``at``: how many batches of this epoch are to count as given,
+        up to a few less than were; for those who fetch ahead of the training step.
+        """
+        from .state.saving import state_of
+
+        running: Any = self._run.iterator()
+        if running is not None and self._run.loaded is None:
+            running.settle()
+        return state_of(self, at)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there with the next ``iter(loader)``. An iterator that was made before raises when it is used."""
+        from .state.loading import checked
+
+        self._run.loaded = checked(self, state) if state else None
+        running: Any = self._run.iterator()
+        if running is not None:
+            running.supersede()
+
+    def __len__(self) -> int:
+        deal = self._deal()
+        return deal.steps if deal is not None else super().__len__()
+
+    def _deal(self) -> Deal | None:
+        """Among ranks, if it is ours that deals; where that cannot be done it is an error."""
+        sampler = self.batch_sampler.sampler if type(self.batch_sampler) is BatchSampler else self.sampler
+        if not isinstance(sampler, DistributedSampler) or (self.batch_size is None and self.batch_sampler is not None):
+            return None
+        return sampler.deal(self.batch_size or 1, drop_last=self.drop_last)
+
+    @property
+    def _is_iterable(self) -> bool:
+        return isinstance(self.dataset, IterableDataset)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         from .iterators import CrewIterator, SerialIterator, emptiness

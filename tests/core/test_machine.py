@@ -364,7 +364,7 @@ def test_a_sampler_that_ends_ends_all_streams():
     assert play(m, Wanted(), Wanted()) == [Deliver(0), End()]
 
 
-# -- epochs and the end ------------------------------------------------------------------------
+# -- epochs ------------------------------------------------------------------------------------
 
 
 def test_a_new_epoch_forgets_the_old_one_and_numbers_go_on():
@@ -387,6 +387,114 @@ def test_deaths_of_an_old_epoch_accuse_nobody_in_the_new():
     m = a_crew(seats=1, prefetch=1, drawn=1, attempts=1)
     play(m, EpochBegan())
     assert play(m, exits(A, 0, 0)) == [Start(Worker(0, 2), 0)]
+
+
+# -- an epoch that goes on in its middle -------------------------------------------------------
+
+
+def test_an_epoch_goes_on_behind_what_was_given():
+    m = Machine(Limits(seats=2, prefetch=1))
+    assert play(m, EpochBegan(start=3)) == [Start(A, 0), Start(B, 0), Draw(2)]
+    assert m.first == 0, "batch 3 is still batch 3: its seed and its home hang on it"
+    assert play(m, WorkerReady(A), WorkerReady(B), Drawn(2)) == [Send(B, 3), Send(A, 4)]
+    play(m, BatchReady(A, 4, 8), BatchReady(B, 3, 8))
+    assert play(m, Wanted(), Wanted()) == [Deliver(3), Draw(1), Deliver(4)]
+
+
+def test_an_epoch_of_which_all_was_given_is_an_end():
+    m = Machine(Limits(seats=1))
+    play(m, EpochBegan(start=7), SamplerEnded())
+    assert play(m, Wanted()) == [End()]
+
+
+def test_batches_that_were_given_out_of_order_are_drawn_and_not_loaded():
+    m = Machine(Limits(seats=1, prefetch=2, in_order=False))
+    play(m, EpochBegan(start=1, done=frozenset({2, 4})), WorkerReady(A))
+    assert play(m, Drawn(2)) == [Send(A, 1), Draw(1)], "batch 2 takes no place"
+    assert play(m, Drawn(1)) == [Send(A, 3)]
+    assert play(m, BatchReady(A, 3, 8), Wanted()) == [Deliver(3), Draw(1)]
+    assert play(m, Drawn(1), SamplerEnded()) == [Draw(1)]
+    assert play(m, Wanted(), BatchReady(A, 1, 8), Wanted()) == [Deliver(1), End()]
+
+
+def test_what_a_run_out_of_order_has_given_is_passed_over_in_order():
+    m = Machine(Limits(seats=1, prefetch=2))
+    play(m, EpochBegan(start=1, done=frozenset({2, 3})), WorkerReady(A), Drawn(2), Drawn(2))
+    play(m, BatchReady(A, 1, 8), BatchReady(A, 4, 8))
+    assert play(m, Wanted(), Wanted()) == [Deliver(1), Draw(1), Deliver(4)]
+
+
+def test_the_epoch_after_it_is_whole_and_has_new_numbers():
+    m = Machine(Limits(seats=1, prefetch=2))
+    play(m, EpochBegan(start=3, done=frozenset({5})), WorkerReady(A), Drawn(2), EpochBegan())
+    assert m.first == 5
+    assert play(m, Drawn(2)) == [Send(A, 5), Send(A, 6)]
+
+
+def test_a_persistent_crew_goes_on_in_the_middle_of_its_next_epoch():
+    m = a_crew(seats=2, prefetch=1, drawn=2)
+    play(m, BatchReady(A, 0, 8))
+    assert play(m, EpochBegan(start=3)) == [Discard(0), Draw(2)]
+    assert m.first == 2
+    assert play(m, Drawn(2)) == [Send(B, 5), Send(A, 6)], "batches 3 and 4 of the epoch"
+    assert play(m, BatchReady(B, 1, 8), BatchReady(B, 5, 8), Wanted()) == [Discard(1), Deliver(5), Draw(1)]
+
+
+def test_each_stream_goes_on_behind_what_it_has_given():
+    m = Machine(Limits(seats=2, prefetch=1, bound=True))
+    assert play(m, EpochBegan(given=(2, 1))) == [Start(A, skip=2), Start(B, skip=1)]
+    assert m.first == 0
+    assert play(m, WorkerReady(A), WorkerReady(B), Drawn(1), Drawn(1)) == [Draw(1), Send(B, 3), Draw(1), Send(A, 4)]
+    play(m, BatchReady(A, 4, 8), BatchReady(B, 3, 8))
+    assert play(m, Wanted(), Wanted()) == [Deliver(3), Draw(1), Deliver(4)], "the rotation is that of a whole epoch"
+
+
+def test_every_life_is_told_what_lies_behind_it():
+    m = Machine(Limits(seats=1, prefetch=2, bound=True))
+    play(m, EpochBegan(given=(5,)), WorkerReady(A), Drawn(2))
+    assert play(m, exits(A)) == [Start(Worker(0, 2), skip=5)]
+    play(m, WorkerReady(Worker(0, 2)), BatchReady(Worker(0, 2), 5, 8))
+    assert play(m, exits(Worker(0, 2))) == [Start(Worker(0, 3), skip=6)]
+
+
+def test_nobody_is_started_for_a_stream_that_was_over():
+    m = Machine(Limits(seats=2, prefetch=1, bound=True))
+    assert play(m, EpochBegan(given=(1, 2), ended=frozenset({0}))) == [Start(B, skip=2)]
+    play(m, WorkerReady(B), Drawn(1), BatchReady(B, 5, 8))
+    assert play(m, Wanted(), Drawn(1), Wanted(), StreamEnded(B, 7)) == [Deliver(5), Draw(1), Send(B, 7), End()]
+    assert play(m, EpochBegan()) == [Start(A, 0), Draw(1)]
+    assert m.first == 8
+
+
+def test_a_worker_whose_stream_was_over_is_left_alone():
+    m = a_crew(seats=2, prefetch=1, drawn=0, bound=True)
+    assert play(m, EpochBegan(given=(0, 1), ended=frozenset({0}))) == [Draw(1)]
+    assert play(m, exits(A)) == [], "and may go"
+
+
+def test_a_seat_that_pauses_is_not_started_when_its_stream_was_over():
+    m = Machine(Limits(seats=1, bound=True))
+    play(m, EpochBegan(), exits(A), exits(Worker(0, 2)), exits(Worker(0, 3)))
+    assert play(m, EpochBegan(given=(3,), ended=frozenset({0})), Wanted()) == [End()]
+    assert m.next_deadline() == math.inf
+    assert m.waiting_on() == []
+
+
+def test_all_streams_were_over():
+    m = Machine(Limits(seats=2, bound=True))
+    assert play(m, EpochBegan(given=(2, 3), ended=frozenset({0, 1}))) == []
+    assert play(m, Wanted(), Wanted()) == [End(), End()]
+
+
+def test_streams_that_were_given_out_of_order_fall_into_step():
+    m = Machine(Limits(seats=2, prefetch=1, bound=True))
+    play(m, EpochBegan(given=(4, 1)), WorkerReady(A), WorkerReady(B), Drawn(1), Drawn(1))
+    assert play(m, BatchReady(A, 8, 8), Wanted(), BatchReady(B, 3, 8)) == [Deliver(3), Draw(1)]
+    assert play(m, Wanted(), Drawn(1)) == [Send(B, 5)]
+    assert play(m, StreamEnded(B, 5)) == [Deliver(8), Draw(1)], "nothing of worker 0 before that is waited for"
+
+
+# -- the end -----------------------------------------------------------------------------------
 
 
 def test_closing_gives_everything_back_and_ends():

@@ -5,12 +5,14 @@ What exactly is promised is in ``holdfast.testing.referee`` and ``holdfast.testi
 
 from __future__ import annotations
 
+from dataclasses import fields
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast._core.events import EpochBegan
 from holdfast._core.machine import Limits
 from holdfast.testing import World, live, walk
 
@@ -50,4 +52,7 @@ def test_walks_go_where_it_is_interesting():
     for seed in range(60):
         for _, event, commands in walk(seed).machine.story.entries:
             seen |= {type(event).__name__, *(type(command).__name__ for command in commands)}
+            if isinstance(event, EpochBegan):
+                seen |= {field.name for field in fields(event) if getattr(event, field.name)}
     assert seen >= {"Condemn", "Fail", "End", "Discard", "StreamEnded", "SamplerEnded", "WorkerExited", "Closed"}
+    assert seen >= {"start", "done", "given", "ended"}, "epochs that go on in their middle"

@@ -21,9 +21,14 @@ for seed in range({walks}):
 
 # Bugs in corners that a walk with any limits seldom comes to are looked for where they are.
 WHERE = {
-    "a stream runs ahead of the others' share": "Limits(seats=3, prefetch=2, bound=True, run_ahead=1)",
+    "a stream runs ahead of the others' share": (
+        "Limits(seats=8, prefetch=3, bound=True, run_ahead=2, attempts=99, crash_loop=10**6)"
+    ),
+    "nobody is let go between epochs": "Limits(seats=3, recycle_after=1, run_ahead=0)",
+    "a pause outlives the stream": "Limits(seats=2, bound=True, attempts=99, crash_loop=10**6)",
     "a batch that kills everywhere is never found": "Limits(seats=2, attempts=2, crash_loop=10**6)",
     "a void result is kept": "Limits(seats=2, prefetch=3, bound=True, attempts=1, crash_loop=10**6)",
+    "a pardon does not end the row": "Limits(seats=1, attempts=1, crash_loop=3)",
 }
 
 # what it is: (module, the text, the text with the bug)
@@ -59,16 +64,16 @@ BUGS = {
         "        if event.who.life != seat.life:\n            return\n        seat.vacate()",
         "        seat.vacate()",
     ),
-    "results leak at the end": ("machine", "for batch in self.shelf.clear(self.shelf.first)]", "for batch in ()]"),
+    "results leak at the end": ("machine", "for batch in self.shelf.clear()]", "for batch in ()]"),
     "results leak into the next epoch": (
         "machine",
-        "commands += [Discard(batch) for batch in self.schedule.begin()]",
-        "self.schedule.begin()",
+        "commands += [Discard(batch) for batch in self.schedule.begin(event)]",
+        "self.schedule.begin(event)",
     ),
     "work of the old epoch is held against the new": (
         "free",
-        "        for seat in self.seats:\n            seat.held.clear()\n        return",
-        "        return",
+        "        for seat in self.seats:\n            seat.held.clear()\n        self.shelf.open",
+        "        self.shelf.open",
     ),
     "an epoch begins with used numbers": ("bound", "self.first = max(", "self.first = min("),
     "one batch too many in flight": ("free", "normal = self.window - shelf", "normal = 1 + self.window - shelf"),
@@ -179,7 +184,11 @@ BUGS = {
     "a pardon does not end the row": ("machine", "seat.deaths = self.budget.row = 0  #", "seat.deaths = 0  #"),
     "a failure is told once only": ("machine", "commands.append(self.failure or End())", "commands.append(End())"),
     "a new life replays too little": ("bound", "upto = seat.held[0] if seat.held else seat.slot", "upto = seat.slot"),
-    "the turn does not pass over an ended stream": ("shelf", "            self.turn += 1", "            return"),
+    "the turn does not pass over an ended stream": (
+        "shelf",
+        "                return\n            self.turn += 1",
+        "                return\n            return",
+    ),
     "a void result is kept": (
         "bound",
         "waste = [done for done in self.shelf.done if",
@@ -190,6 +199,91 @@ BUGS = {
         "free",
         "return None if home.fresh and",
         "return None if False and",
+    ),
+    # Epochs that go on in their middle
+    "the turn begins with the first batch again": (
+        "free",
+        "self.shelf.open(self.first, self.drawn,",
+        "self.shelf.open(self.first, self.first,",
+    ),
+    "the sampler's next batch is taken for the first": ("free", "self.drawn += epoch.start", "pass"),
+    "numbers count from where the epoch goes on": (
+        "free",
+        "self.first, self.sampler_ended = self.drawn, False\n        self.drawn += epoch.start",
+        "self.first = self.drawn = self.drawn + epoch.start\n        self.sampler_ended = False",
+    ),
+    "homes count from where the epoch goes on": (
+        "free",
+        "self.drawn += epoch.start",
+        "self.drawn += epoch.start\n        self.seats = self.seats[epoch.start % len(self.seats) :] + self.seats\n"
+        "        del self.seats[self.limits.seats :]",
+    ),
+    "a batch that was given is loaded again": ("free", "        if self.shelf.given:", "        if False:"),
+    "a batch that was given is waited for": ("free", "            count = len(batches)\n", ""),
+    "the turn waits for a batch that was given": (
+        "shelf",
+        "            if self.given:\n",
+        "            if False:\n",
+    ),
+    "an epoch forgets what was given": (
+        "free",
+        "frozenset(self.first + batch for batch in epoch.done)",
+        "frozenset()",
+    ),
+    "what was given is counted through epochs": (
+        "free",
+        "frozenset(self.first + batch for batch in epoch.done)",
+        "epoch.done",
+    ),
+    "a stream goes on and its worker is not told": (
+        "machine",
+        "seat.start(self.schedule.skip(seat), fresh=True)",
+        "seat.start(skip=0, fresh=True)",
+    ),
+    "a stream that goes on is asked for its first batch": (
+        "bound",
+        "self.first + seat.number + count * len(self.seats)",
+        "self.first + seat.number",
+    ),
+    "streams are numbered from where the slowest goes on": (
+        "bound",
+        "        self.shelf.open(",
+        "        self.first += min(epoch.given, default=0) * len(self.seats)\n        self.shelf.open(",
+    ),
+    "a worker is started for a stream that was over": (
+        "machine",
+        "            if not self.schedule.wants(seat):\n                seat.restart_at",
+        "            if False:\n                seat.restart_at",
+    ),
+    "a pause outlives the stream": (
+        "machine",
+        "seat.restart_at = math.inf  # an earlier",
+        "pass  # an earlier",
+    ),
+    "a stream that was over counts among those to end": (
+        "bound",
+        "0, len(self.seats) - len(epoch.ended)",
+        "0, len(self.seats)",
+    ),
+    "a stream that was over is asked for more": (
+        "bound",
+        "seat.end = seat.slot if seat.number in epoch.ended else NEVER",
+        "seat.end = NEVER",
+    ),
+    "the turn of streams begins with the first again": (
+        "bound",
+        "        self.shelf.pass_over()\n        return",
+        "        return",
+    ),
+    "the turn waits for a stream that is further": (
+        "shelf",
+        "if seat.begin <= self.turn < seat.end:",
+        "if self.turn < seat.end:",
+    ),
+    "the turn never comes to a stream that is far ahead": (
+        "shelf",
+        "        self.turn = min((seat.begin",
+        "        _ = min((seat.begin",
     ),
 }
 

@@ -13,6 +13,8 @@ import torch.utils.data
 from small_datasets import Squares, Stream
 
 from holdfast import DataLoader
+from holdfast._worker import seeds
+from holdfast._worker.seeds import Enclosed, Fenced
 
 Stock = torch.utils.data.DataLoader
 
@@ -76,16 +78,25 @@ def test_a_generator_of_ones_own_decides_order_and_seeds():
     assert run(5) != run(6)
 
 
+@pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_the_shuffled_order_is_torchs_for_the_same_seed(own, workers):
+def test_the_shuffled_order_is_torchs_for_the_same_seed(own, workers, used):
+    """Of the first epoch, unless it comes from a generator of one's own that was used before."""
+
     def order(make: Any) -> list[Any]:
         torch.manual_seed(77)
         generator = torch.Generator().manual_seed(5) if own else None
+        if used:
+            torch.rand(3)  # as a model does when it is made
         loader = make(Squares(50), batch_size=4, shuffle=True, generator=generator, num_workers=workers)
         return [[batch.tolist() for batch in loader] for _ in range(2)]
 
-    assert order(DataLoader) == order(Stock)
+    ours, theirs = order(DataLoader), order(Stock)
+    assert ours[0] == theirs[0]
+    assert ours[1] != ours[0]
+    if not own and not used:
+        assert ours[1] == theirs[1]  # nobody else has drawn
 
 
 def test_the_first_shuffled_order_of_persistent_workers_is_torchs_and_later_ones_are_as_without_them():
@@ -143,7 +154,7 @@ def seed_all() -> None:
     random.seed(3)
     numpy.random.seed(3)
     random.gauss(0, 1)  # of a pair; the other one is kept for the next call
-    numpy.random.randn(2)  # both of a pair: the one that numpy would keep is out of reach for less than 50 µs a batch
+    numpy.random.randn()  # of a pair, too
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -186,6 +197,149 @@ def test_the_trainers_draws_do_not_change_the_batches():
         return got
 
     assert run(True, 0) == run(False, 0) == run(True, 1)
+
+
+@pytest.fixture(params=["known memory", "unknown memory", "another bit generator"])
+def numpys(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The ways to take numpy's state out: the quick one, and the one for a numpy or a generator that we do not know."""
+    before = numpy.random.get_bit_generator()
+    if request.param == "unknown memory":
+        monkeypatch.setattr(seeds, "_memory_is_known", lambda: False)
+    if request.param == "another bit generator":
+        numpy.random.set_bit_generator(numpy.random.PCG64(3))
+    yield
+    numpy.random.set_bit_generator(before)
+
+
+def states() -> list[Any]:
+    of_numpy = numpy.random.get_state(legacy=False)
+    key = of_numpy["state"].get("key")
+    exactly = repr(of_numpy if key is None else [key.tolist(), *of_numpy["state"].items(), *of_numpy.items()])
+    return [torch.get_rng_state().tolist(), random.getstate(), exactly, id(numpy.random.get_bit_generator())]
+
+
+def test_the_memory_of_this_numpy_is_known():
+    assert seeds._memory_is_known()
+
+
+@pytest.mark.parametrize("gaussians", range(4))
+def test_a_fence_puts_everything_back(numpys: None, gaussians: int):
+    fence = Fenced()
+    for times in range(3):
+        numpy.random.randn(gaussians)
+        before = states()
+        with fence.seed(times, 7):
+            draws() + numpy_draws() + [numpy.random.randn()]
+        assert states() == before
+
+
+def test_behind_a_fence_no_gaussian_is_left_over_from_before(numpys: None):
+    def behind() -> list[float]:
+        with fence.seed(1, 7):
+            return [numpy.random.randn() for _ in range(3)]
+
+    fence = Fenced()
+    first = behind()
+    numpy.random.randn()
+    assert behind() == first
+
+
+# -- an environment of its own ---------------------------------------------------------------------
+
+
+def one_of_each(turn: int) -> list[float]:
+    """An odd number of gaussians, so that each way out finds one kept or not by turns."""
+    drawn = [torch.rand(()).item(), torch.randn(()).item(), random.random(), random.gauss(0, 1), numpy.random.randn()]
+    return drawn + [numpy.random.rand() for _ in range(turn % 3)] + torch.randn(20).tolist()
+
+
+def test_the_enclosed_and_the_trainer_do_not_notice_each_other(numpys: None):
+    enclosed = Enclosed(5)
+    with enclosed:
+        pass
+    numpy.random.randn()
+    begun = torch.get_rng_state(), random.getstate(), numpy.random.get_state(legacy=False)
+    inside, outside = [], []
+    for turn in range(20):
+        with enclosed:
+            inside.append(one_of_each(turn))
+        outside.append(one_of_each(turn))
+
+    for setter, state in zip((torch.set_rng_state, random.setstate, numpy.random.set_state), begun):
+        setter(state)
+    assert outside == [one_of_each(turn) for turn in range(20)]
+    numpy.random.set_bit_generator(numpy.random.MT19937())
+    seeds.seed_all(5)
+    assert inside == [one_of_each(turn) for turn in range(20)]
+
+
+def test_two_enclosed_do_not_notice_each_other():
+    def run(enclosed: Enclosed) -> list[float]:
+        with enclosed:
+            return one_of_each(1)
+
+    alone = Enclosed(1)
+    expected = [run(alone) for _ in range(5)]
+    one, other = Enclosed(1), Enclosed(2)
+    both = [(run(one), run(other)) for _ in range(5)]
+    assert [first for first, _ in both] == expected
+    assert all(first != second for first, second in both)
+
+
+def test_to_enclose_leaves_the_trainers_random_state_as_it_was(numpys: None):
+    numpy.random.randn()
+    before = states()
+    enclosed = Enclosed(3, drawn=(4, 2))
+    assert states() == before
+    with enclosed:
+        pass
+    assert states() == before
+
+
+@pytest.mark.parametrize("error", [StopIteration, ValueError, KeyboardInterrupt])
+def test_an_error_gets_out_of_the_enclosed_and_both_sides_go_on(error: type[BaseException]):
+    whole = Enclosed(5)
+    with whole:
+        expected = [one_of_each(1), one_of_each(1)]
+    enclosed, got = Enclosed(5), []
+
+    def run() -> None:
+        with enclosed:
+            got.append(one_of_each(1))
+            raise error
+
+    before = states()
+    for _ in range(2):
+        with pytest.raises(error):
+            run()
+    assert states() == before
+    assert got == expected
+
+
+def test_a_bit_generator_that_is_set_inside_stays_inside():
+    enclosed = Enclosed(5)
+    before = states()
+    with enclosed:
+        numpy.random.set_bit_generator(numpy.random.PCG64(9))
+        numpy.random.randn()
+        kept = numpy.random.get_state(legacy=False)
+    assert states() == before
+    with enclosed:
+        assert numpy.random.get_state(legacy=False) == kept
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 700])
+def test_what_is_enclosed_can_begin_where_seeds_were_drawn_from_torch(count: int):
+    with Enclosed(5, drawn=(77, count)):
+        got = [torch.initial_seed(), torch.rand(3).tolist(), torch.randn(()).item()]
+        others = [random.random(), numpy.random.rand()]
+    torch.manual_seed(77)
+    for _ in range(count):
+        torch.empty((), dtype=torch.int64).random_()
+    assert got == [77, torch.rand(3).tolist(), torch.randn(()).item()]
+    random.seed(5)
+    numpy.random.seed(5)
+    assert others == [random.random(), numpy.random.rand()]
 
 
 # -- worker_init_fn ------------------------------------------------------------------------------

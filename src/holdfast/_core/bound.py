@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import insort
 
 from .commands import Command, Send
+from .events import EpochBegan
 from .limits import Limits
 from .pace import Pace
 from .schedule import NEVER, Schedule
@@ -28,14 +29,19 @@ class Bound(Schedule):
         self.leaves = 0  # drawn and not yet used to ask for a batch
         self.streams = 0  # that have not ended
 
-    def begin(self) -> list[int]:
+    def begin(self, epoch: EpochBegan) -> list[int]:
         self.first = max(self.first, *(seat.slot - seat.number for seat in self.seats))
         self.sampler_ended = False
-        self.leaves, self.streams = 0, len(self.seats)
-        for seat in self.seats:
+        self.leaves, self.streams = 0, len(self.seats) - len(epoch.ended)
+        given = epoch.given or (0,) * len(self.seats)
+        for seat, count in zip(self.seats, given, strict=True):
             seat.held.clear()
-            seat.slot, seat.end, seat.waiting = self.first + seat.number, NEVER, 0
-        return self.shelf.clear(self.first)
+            seat.begin = seat.slot = self.first + seat.number + count * len(self.seats)
+            seat.end = seat.slot if seat.number in epoch.ended else NEVER
+            seat.waiting = 0
+        self.shelf.open(self.first, turn=self.first)
+        self.shelf.pass_over()
+        return self.shelf.clear()
 
     def draw(self, count: int) -> None:
         self.leaves += count
@@ -142,7 +148,7 @@ class Bound(Schedule):
         if seat.end == NEVER:
             self.streams -= 1
         seat.end = min(seat.end, batch)
-        self.shelf.pass_over_void()
+        self.shelf.pass_over()
 
     def _end_all(self) -> None:
         for seat in self.seats:

@@ -21,8 +21,9 @@ class Draw:
 class Start:
     """Start a process.
 
-    ``skip`` (bound mode) is how many leading batches of its stream the seat has done in this epoch: the new process
-    passes over them. When a later ``Send`` leaves a number out, that batch was condemned and is passed over as well.
+    ``skip`` (bound mode) is how many leading batches of its stream the seat has done in this epoch, those of an earlier
+    run included: the new process passes over them. When a later ``Send`` leaves a number out, that batch was condemned
+    and is passed over as well.
     """
 
     who: Worker

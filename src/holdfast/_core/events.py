@@ -18,7 +18,16 @@ class Worker:
 
 @dataclass(slots=True)
 class EpochBegan:
-    """The user asked for an iterator. The first one starts the crew; a later one forgets the epoch before it."""
+    """The user asked for an iterator. The first one starts the crew; a later one forgets the epoch before it.
+
+    The fields say what an earlier run has given of it: the epoch goes on behind that. All numbers count within the
+    epoch. Processes that are there already are told by the engine; those to be started, by ``Start.skip``.
+    """
+
+    start: int = 0  # free: the lowest batch that was not given
+    done: frozenset[int] = frozenset()  # free: batches above it that were given, not in order
+    given: tuple[int, ...] = ()  # bound: how many batches of its stream each seat has given; () for none
+    ended: frozenset[int] = frozenset()  # bound: seats whose stream is over
 
 
 @dataclass(slots=True)

@@ -7,8 +7,10 @@ speed, batch i is loaded by worker i % seats. Whoever is free takes what its hom
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterable
 
 from .commands import Command
+from .events import EpochBegan
 from .limits import Limits
 from .pace import Pace
 from .schedule import NEVER, Schedule
@@ -23,18 +25,24 @@ class Free(Schedule):
         self.pending: list[int] = []  # drawn and with nobody, lowest first
         self.paused: dict[int, tuple[float, float]] = {}  # failed: since when, and when to try again
 
-    def begin(self) -> list[int]:
+    def begin(self, epoch: EpochBegan) -> list[int]:
         self.first, self.sampler_ended = self.drawn, False
+        self.drawn += epoch.start
         self.pending.clear()
         self.paused.clear()
         self.again_at = NEVER
         for seat in self.seats:
             seat.held.clear()
-        return self.shelf.clear(self.first)
+        self.shelf.open(self.first, self.drawn, frozenset(self.first + batch for batch in epoch.done))
+        return self.shelf.clear()
 
     def draw(self, count: int) -> None:
-        self.pending.extend(range(self.drawn, self.drawn + count))
+        batches: Iterable[int] = range(self.drawn, self.drawn + count)
         self.drawn += count
+        if self.shelf.given:
+            batches = [batch for batch in batches if batch not in self.shelf.given]
+            count = len(batches)
+        self.pending.extend(batches)
         self.shelf.undelivered += count
 
     def room(self, now: float) -> int:

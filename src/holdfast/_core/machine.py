@@ -140,7 +140,7 @@ class Machine:
                 self.drawing = False
                 self.schedule.end_sampler()
             case EpochBegan():
-                self._on_epoch(commands)
+                self._on_epoch(event, commands)
             case Closed():
                 self._finish(commands)
 
@@ -216,17 +216,20 @@ class Machine:
         if event.who.life == seat.life and event.batch in seat.held and isinstance(self.schedule, Bound):
             commands += [Discard(batch) for batch in self.schedule.end_stream(seat, event.batch)]
 
-    def _on_epoch(self, commands: list[Command]) -> None:
+    def _on_epoch(self, event: EpochBegan, commands: list[Command]) -> None:
         self.wanted = self.drawing = False
         self.on_trial = None
         self.suspects.clear()
-        commands += [Discard(batch) for batch in self.schedule.begin()]
+        commands += [Discard(batch) for batch in self.schedule.begin(event)]
         for seat in self.seats:
             if self._is_tired(seat):
                 commands.append(Retire(seat.who))
                 seat.vacate()
-            if seat.phase is Phase.EMPTY and seat.restart_at == math.inf:
-                commands.append(seat.start(skip=0, fresh=True))
+            if not self.schedule.wants(seat):
+                seat.restart_at = math.inf  # an earlier run has given all of its stream: nobody is to come
+            elif seat.phase is Phase.EMPTY and seat.restart_at == math.inf:
+                commands.append(seat.start(self.schedule.skip(seat), fresh=True))
+        self.restart_at = min(seat.restart_at for seat in self.seats)
 
     def _after_the_end(self, event: Event, commands: list[Command]) -> None:
         match event:
@@ -314,4 +317,4 @@ class Machine:
     def _finish(self, commands: list[Command]) -> None:
         self.over = True
         self.wanted = self.drawing = False
-        commands += [Discard(batch) for batch in self.shelf.clear(self.shelf.first)]
+        commands += [Discard(batch) for batch in self.shelf.clear()]

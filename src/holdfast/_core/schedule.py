@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from .commands import Command, Send
+from .events import EpochBegan
 from .limits import Limits
 from .pace import Pace
 from .seats import Phase, Seat
@@ -29,8 +30,11 @@ class Schedule(ABC):
         self.again_at = NEVER  # when the first of those that pause is to be tried again
 
     @abstractmethod
-    def begin(self) -> list[int]:
-        """A new epoch, numbered from beyond every number used before; returns the results that nobody will read."""
+    def begin(self, epoch: EpochBegan) -> list[int]:
+        """A new epoch, numbered from beyond every number used before; returns the results that nobody will read.
+
+        What an earlier run has given of it keeps its numbers: seeds and seats hang on them.
+        """
 
     @abstractmethod
     def draw(self, count: int) -> None:

@@ -31,6 +31,7 @@ class Seat:
     fresh: bool = True  # started with an epoch, and not because somebody died
 
     # Its stream, in bound mode
+    begin: int = 0  # number of its first batch that an earlier run has not given
     slot: int = 0  # number of the next batch to ask it for
     end: float = math.inf  # number of the first batch that it does not have
     waiting: int = 0  # its results on the shelf

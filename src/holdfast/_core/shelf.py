@@ -8,7 +8,7 @@ from .seats import Seat
 class Shelf:
     """Owns every result from the moment it is taken in to its delivery or discard."""
 
-    __slots__ = ("bytes", "done", "first", "in_order", "seats", "turn", "undelivered")
+    __slots__ = ("bytes", "done", "first", "given", "in_order", "seats", "turn", "undelivered")
 
     def __init__(self, in_order: bool, seats: list[Seat]) -> None:
         self.in_order, self.seats = in_order, seats
@@ -16,6 +16,7 @@ class Shelf:
         self.bytes = 0
         self.first = 0  # number of the first batch of the epoch
         self.turn = 0  # in order: the batch to give next
+        self.given: frozenset[int] = frozenset()  # batches beyond it that an earlier run has given
         self.undelivered = 0  # drawn and not given: all of `done`, and what is still to be loaded
 
     @property
@@ -33,6 +34,8 @@ class Shelf:
             if batch not in self.done:
                 return None
             self.turn = batch + 1
+            if self.given:
+                self.pass_over()
         elif self.done:
             batch = next(iter(self.done))
         else:
@@ -41,11 +44,20 @@ class Shelf:
         self.undelivered -= 1
         return batch
 
-    def clear(self, first: int) -> list[int]:
-        """Forget everything, for an epoch whose first batch is ``first``; returns what was here."""
+    def pass_over(self) -> None:
+        """Move the turn on to a batch that is, or will be, here."""
+        while self.turn in self.given:
+            self.turn += 1
+
+    def open(self, first: int, turn: int, given: frozenset[int] = frozenset()) -> None:
+        """An epoch begins with batch ``first``; those before ``turn`` and the ``given`` ones are behind us."""
+        self.first, self.turn, self.given = first, turn, given
+
+    def clear(self) -> list[int]:
+        """Forget everything; returns what was here."""
         waste = sorted(self.done)
         self.done.clear()
-        self.bytes, self.undelivered, self.first, self.turn = 0, 0, first, first
+        self.bytes = self.undelivered = 0
         return waste
 
 
@@ -63,7 +75,7 @@ class StreamShelf(Shelf):
         batch = super().take()
         if batch is not None:
             self.seat_of(batch).waiting -= 1
-            self.pass_over_void()
+            self.pass_over()
         return batch
 
     def drop(self, batch: int) -> None:
@@ -75,9 +87,11 @@ class StreamShelf(Shelf):
     def seat_of(self, batch: int) -> Seat:
         return self.seats[(batch - self.first) % len(self.seats)]
 
-    def pass_over_void(self) -> None:
-        """Move the turn on to a number that is, or will be, there."""
+    def pass_over(self) -> None:
         for _ in self.seats:
-            if self.turn < self.seat_of(self.turn).end:
+            seat = self.seat_of(self.turn)
+            if seat.begin <= self.turn < seat.end:
                 return
             self.turn += 1
+        # A round without any: what is left, if anything, are streams of which an earlier run has given more.
+        self.turn = min((seat.begin for seat in self.seats if self.turn <= seat.begin < seat.end), default=self.turn)

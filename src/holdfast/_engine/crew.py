@@ -34,26 +34,15 @@ from holdfast._core.events import (
 )
 from holdfast._core.machine import Limits, Machine
 from holdfast._system.process import Process
-from holdfast._transport.messages import (
-    Asked,
-    Begin,
-    Extended,
-    Handed,
-    InitFailed,
-    Load,
-    Loaded,
-    Message,
-    Noticed,
-    Raised,
-    Ready,
-    StreamOver,
-)
+from holdfast._transport import messages
+from holdfast._transport.messages import Begin, Loaded, Mark, Message
 from holdfast._worker.attributes import UNCHANGED, Changes
-from holdfast.errors import LoaderTimeout, RestartsSpent
+from holdfast.errors import RestartsSpent
 
 from . import leaving
 from .berth import Berth
 from .draws import Draws
+from .flow import Flow
 from .inquest import Inquest
 from .judge import Judge, Ruling, Whose
 from .launchers import Launcher
@@ -61,6 +50,7 @@ from .notices import Ear
 from .results import ByReference, Error, InArena, Result, Results
 from .roster import Exited, Roster
 from .tally import Tally
+from .trail import Trail
 from .watch import Watch
 
 _WANTED = Wanted()
@@ -78,7 +68,8 @@ class Crew:
         self._roster, self._bound = Roster(), limits.bound
         self._draws = Draws(iter(()).__next__)
         self._inquest, self._results = Inquest(judge, self._machine), Results()
-        self._epoch = Begin(0, 0, None, 0)
+        self._flow = Flow(self._machine, judge.streams)
+        self._epoch = Begin(0, 0, None)
         self._outcome: Result | None = None
         self._owner, self.closed = os.getpid(), False
         leaving.close_at_exit(self)
@@ -91,15 +82,20 @@ class Crew:
     def processes(self) -> list[Process]:
         return self._roster.processes
 
-    def begin(self, seed: int, shared_seed: int | None, draws: Draws, changes: Changes = UNCHANGED) -> None:
-        """A new epoch, of the batches that ``draws`` gives, and of the data set with its ``changes``."""
+    def begin(self, epoch: Begin, draws: Draws, trail: Trail | None, changes: Changes = UNCHANGED) -> None:
+        """An epoch, or the rest of one: of batches that ``draws`` gives, or of streams where there is a ``trail``."""
         self._draws, self._outcome = draws, None
+        self._flow.begin(trail)
         try:
-            commands = self._machine.handle(EpochBegan(), time.monotonic())
-            self._epoch = Begin(self._machine.first, seed, shared_seed, 0, changes.all)
+            start, done = draws.position if trail is None else (0, frozenset())
+            event = EpochBegan(start, done, self._flow.given, self._flow.ended)
+            commands = self._machine.handle(event, time.monotonic())
+            self._epoch = epoch._replace(first=self._machine.first, changes=changes.all)
             self._inquest.begin(draws)
             self._watch.begin(self._machine.now)
-            self._roster.tell_all(self._epoch._replace(changes=changes.new))
+            for who, _ in self._roster.items():
+                past = self._flow.past(who.seat)
+                self._roster.tell(who, self._epoch._replace(changes=changes.new, past=past))
             self._carry_out(commands)
         except BaseException:
             self.close()
@@ -118,9 +114,7 @@ class Crew:
             elif time.monotonic() < deadline:
                 self._go_on(_TICKED)
             else:
-                silent = self._watch.slowest(self._roster.items(), self._machine, time.monotonic())
-                why = "" if silent is None else self._inquest.explain(silent)
-                raise LoaderTimeout(timeout, self._machine.waiting_on(), why)
+                raise self._inquest.late(timeout, self._watch, self._roster.items())
         self._outcome = None
         if not isinstance(outcome, Error):
             return outcome.value()
@@ -130,6 +124,12 @@ class Crew:
             raise error
         finally:
             del error  # its traceback holds this frame, and the frame of the iterator, whose death must close us
+
+    def settle(self) -> None:
+        """Until it is known of every stream where it began, or that this cannot be known."""
+        while not (self._flow.begun or self.closed or self._outcome):
+            until = min(self._machine.next_deadline(), self._watch.next_look)
+            self._go_on(self._roster.wait(until - time.monotonic()) or _TICKED)
 
     def rest(self, seconds: float) -> bool:
         """Whether all of them have done, within this time, what they have on their hands of an epoch that was left."""
@@ -182,52 +182,56 @@ class Crew:
     def _on_message(self, who: Worker, message: Message | Exited) -> None:
         match message:
             case Loaded():
-                self._on_result(who, message.batch, InArena(self._roster[who], message))
-            case Handed():
-                self._on_result(who, message.batch, ByReference(message.value))
-            case Noticed():
+                self._on_result(who, message.batch, InArena(self._roster[who], message), message.mark)
+            case messages.Handed():
+                self._on_result(who, message.batch, ByReference(message.value), message.mark)
+            case messages.Began():
+                self._flow.began(who, message)
+            case messages.Noticed():
                 self._ear.hear(who.seat, message)
-            case Extended():
+            case messages.Extended():
                 self._roster[who].arena.extended(message.base, message.size)
-            case Raised():
+            case messages.Raised():
                 self._on_failure(who, message)
-            case Asked():
+            case messages.Asked():
                 self._on_question(who, message)
-            case StreamOver():
+            case messages.StreamOver():
+                self._flow.over(who, message)
                 self._feed(StreamEnded(who, message.batch))
-            case Ready():
+            case messages.Ready():
                 self._feed(WorkerReady(who))
             case Exited():
                 self._on_exit(who, message.berth)
-            case InitFailed():
+            case messages.InitFailed():
                 self._on_init_failure(who, message)
             case _:
                 raise AssertionError(f"a worker does not send {message}")
 
-    def _on_result(self, who: Worker, batch: int, result: Result) -> None:
+    def _on_result(self, who: Worker, batch: int, result: Result, mark: Mark | None) -> None:
+        if self._bound:
+            self._flow.answered(who, batch, mark)
         self._results.announce(batch, result)
         self._feed(BatchReady(who, batch, result.size))
         self._results.settle()
         if self._watch.memory and self._roster.memory_of(who) > self._watch.memory:
             self._feed(Outgrown(who))
 
-    def _on_failure(self, who: Worker, message: Raised) -> None:
+    def _on_failure(self, who: Worker, message: messages.Raised) -> None:
         if not self._machine.expects(who, message.batch):
             return  # of an epoch that is over
         batch, whose = message.batch - self._machine.first, self._whose(who)
         if self._bound:
-            ruling = Ruling(self._judge.streams.failed(batch, message.reports, whose))
+            ruling = Ruling(self._flow.failed(message, whose))
         else:
             ruling = self._judge.failed(batch, self._index_of(message.batch), message.reports, whose)
         if ruling.error is not None:
-            self._on_result(who, message.batch, Error(ruling.error))
+            self._on_result(who, message.batch, Error(ruling.error), message.mark)
         else:
             self._feed(BatchFailed(who, message.batch, time.monotonic() + ruling.after))
 
-    def _on_question(self, who: Worker, message: Asked) -> None:
-        batch, replayed = message.batch - self._machine.first, not self._machine.expects(who, message.batch)
-        if batch >= 0:  # else of an epoch that is over, as the worker has been told
-            answer = self._judge.streams.asked(batch, message.report, self._whose(who), replayed=replayed)
+    def _on_question(self, who: Worker, message: messages.Asked) -> None:
+        answer = self._flow.asked(who, message, self._whose(who))
+        if answer is not None:
             self._roster.tell(who, answer)
 
     def _on_exit(self, who: Worker, berth: Berth) -> None:
@@ -236,7 +240,7 @@ class Crew:
             self._feed(event)
             self._inquest.close(who)
 
-    def _on_init_failure(self, who: Worker, message: InitFailed) -> None:
+    def _on_init_failure(self, who: Worker, message: messages.InitFailed) -> None:
         error = self._judge.unready(message.error, self._whose(who))
         self.close()
         self._outcome = Error(error)
@@ -247,12 +251,7 @@ class Crew:
         spoke: set[Worker] = set()
         self._listen(self._roster.wait(0), spoke)  # what came while the user was away: that is no stall
         silent_ones = [(who, berth) for who, berth in self._roster.items() if who not in spoke]
-        for silent in self._watch.look(silent_ones, self._machine, time.monotonic()):
-            error = self._inquest.stalled(silent)
-            if not self._watch.acts:
-                self._judge.note("stall", "reported", error, silent.whose, error.batch, error.sample)
-                continue
-            ruling = self._inquest.rule(silent, error)
+        for silent, ruling in self._inquest.look(self._watch, silent_ones):
             if silent.batch is None and ruling.error is not None:
                 self.close()
                 self._outcome = Error(ruling.error)
@@ -302,13 +301,13 @@ class Crew:
             number = batch - self._machine.first
             self._judge.deliver(number, self._draws.deliver(number), is_error=type(outcome) is Error)
         else:
-            self._judge.streams.deliver(self._draws.places)
+            self._flow.deliver(batch, self._draws.places)
 
     def _send(self, who: Worker, batch: int) -> None:
         index = self._index_of(batch)
         if not self._bound:
             index = self._judge.plan(batch - self._machine.first, index)
-        self._roster.tell(who, Load(batch, index, self._roster[who].arena.returned()))
+        self._roster.tell(who, messages.Load(batch, index, self._roster[who].arena.returned()))
 
     def _index_of(self, batch: int) -> Any:
         return self._draws.places if self._bound else self._draws.indices.get(batch - self._machine.first)
@@ -323,8 +322,7 @@ class Crew:
     def _start(self, who: Worker, skip: int) -> None:
         berth = self._launcher.launch(who.seat)
         self._roster.add(who, berth)
-        failed, taken_out = self._judge.streams.history(who.seat)
-        self._roster.tell(who, self._epoch._replace(skip=skip, failed=failed, taken_out=taken_out))
+        self._roster.tell(who, self._epoch._replace(past=self._flow.past(who.seat, skip)))
         self._tally.restarts = self._restarts_before + self._machine.restarts
 
     def _try(self, command: Condemn) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from holdfast._core.refill import NEIGHBOURS
@@ -11,20 +11,43 @@ from holdfast._worker.fetch import listed
 
 
 class Draws:
-    """Owned by an iterator. ``draw`` is the sampler's ``__next__``; ``lists``: what it gives is a batch of indices."""
+    """Owned by an iterator. ``draw`` is the sampler's ``__next__``; ``lists``: what it gives is a batch of indices.
 
-    def __init__(self, draw: Callable[[], Any], *, lists: bool = True) -> None:
-        self._draw, self._lists = draw, lists
+    ``start``: the number of the first one, of which those ``before`` it are known as neighbours, and some after it are
+    ``done`` already. ``mark``: asked after each draw what is to be kept of the sampler.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[], Any],
+        *,
+        lists: bool = True,
+        start: int = 0,
+        done: frozenset[int] = frozenset(),
+        before: Iterable[Any] = (),
+        mark: Callable[[], Any] | None = None,
+    ) -> None:
+        self._draw, self._lists, self._mark = draw, lists, mark
         self._ahead: deque[Any] = deque()  # taken from the sampler before their time, as neighbours
         self._error: BaseException | None = None  # met on the way there, and told when it is due
-        self._delivered: dict[int, Any] = {}  # as far as they are neighbours of any that is not
+        known = list(before)
+        self._delivered = dict(enumerate(known, start - len(known)))  # as far as they are neighbours of any that is not
+        self._marks = {start - 1: mark()} if mark is not None else {}  # of the sampler, behind this batch
+        self._done = done
         self.indices: dict[int, Any] = {}  # of the batches that are not delivered
         self.places: Any = None  # of a stream: what stands for the indices of any batch
-        self.count = 0
+        self.start = self.count = start
         self.failure: BaseException | None = None  # of the sampler, to be told when all before it was delivered
 
+    @property
+    def position(self) -> tuple[int, frozenset[int]]:
+        """The lowest number that is not delivered, and those above it that are."""
+        lowest = next(iter(self.indices), self.count)
+        done = {number for number in range(lowest, self.count) if number not in self.indices}
+        return lowest, frozenset(done | {number for number in self._done if number >= self.count})
+
     def take(self, count: int, told: Callable[[int, Any], None]) -> tuple[int, bool]:
-        """Up to ``count`` more, each ``told``; how many there were, and whether that is the end."""
+        """Up to ``count`` more, each ``told`` unless it is done; how many there were, and whether that is the end."""
         for taken in range(count):
             try:
                 index = self.next()
@@ -33,7 +56,10 @@ class Draws:
             except Exception as error:
                 self.failure = error
                 return taken, True
-            told(self.count - 1, index)
+            if self.count - 1 in self._done:
+                self._delivered[self.count - 1] = self.indices.pop(self.count - 1)
+            else:
+                told(self.count - 1, index)
         return count, False
 
     def next(self) -> Any:
@@ -43,10 +69,23 @@ class Draws:
         elif self._error is not None:
             raise self._error
         else:
-            index = self._draw()
+            index = self._drawn(self.count)
         self.indices[self.count] = index
         self.count += 1
         return index
+
+    def next_to_load(self) -> tuple[int, Any]:
+        """The next one that is not done, with its number."""
+        while True:
+            index, number = self.next(), self.count - 1
+            if number not in self._done:
+                return number, index
+            self._delivered[number] = self.indices.pop(number)
+
+    def mark_before(self, batch: int, back: int) -> tuple[Any, int]:
+        """What is kept of the sampler where it was ``back`` batches before this one, or less; and how many it is."""
+        number = next(number for number in range(max(self.start, batch - back) - 1, batch) if number in self._marks)
+        return self._marks[number], batch - 1 - number
 
     def forget_all_but(self, number: int, places: Any) -> None:
         """Of a stream: one is like the other."""
@@ -59,6 +98,7 @@ class Draws:
         oldest = next(iter(self.indices), self.count) - NEIGHBOURS
         while (first := next(iter(self._delivered), oldest)) < oldest:
             del self._delivered[first]
+            self._marks.pop(first - 1, None)
         return index
 
     def before(self, batch: int, count: int) -> Iterator[Any]:
@@ -83,10 +123,16 @@ class Draws:
     def _look_ahead(self, place: int) -> bool:
         while len(self._ahead) <= place and self._error is None:
             try:
-                self._ahead.append(self._draw())
+                self._ahead.append(self._drawn(self.count + len(self._ahead)))
             except Exception as error:
                 self._error = error
         return len(self._ahead) > place
+
+    def _drawn(self, number: int) -> Any:
+        index = self._draw()
+        if self._mark is not None:
+            self._marks[number] = self._mark()
+        return index
 
     def _listed(self, index: Any) -> list[Any]:
         return listed(index) if self._lists else [index]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from holdfast._core.commands import Condemn
@@ -9,12 +11,12 @@ from holdfast._core.events import Worker, WorkerExited
 from holdfast._core.machine import Machine
 from holdfast._system.memory_events import OomWatch
 from holdfast._transport.logbook import Phase
-from holdfast.errors import Verdict, WorkerDied, WorkerStalled
+from holdfast.errors import LoaderTimeout, Verdict, WorkerDied, WorkerStalled
 
 from .berth import Berth
 from .draws import Draws
 from .judge import Judge, Ruling, Whose
-from .watch import Silent, explain
+from .watch import Berths, Silent, Watch, explain
 
 _NOBODY = Whose(0, 0, 0)
 SHOWN = 6  # innermost calls of a stalled worker
@@ -95,7 +97,21 @@ class Inquest:
 
     # -- stalls --------------------------------------------------------------------------------
 
-    def stalled(self, silent: Silent) -> WorkerStalled:
+    def look(self, watch: Watch, berths: Berths) -> Iterator[tuple[Silent, Ruling]]:
+        """Who has stalled, and what is to be done about it. What is only to be reported, is."""
+        for silent in watch.look(berths, self._machine, time.monotonic()):
+            error = self._stalled(silent)
+            if watch.acts:
+                yield silent, self._ruled(silent, error)
+            else:
+                self._judge.note("stall", "reported", error, silent.whose, error.batch, error.sample)
+
+    def late(self, timeout: float, watch: Watch, berths: Berths) -> LoaderTimeout:
+        """No batch came in the time that the user allows: what the slowest worker is at."""
+        silent = watch.slowest(berths, self._machine, time.monotonic())
+        return LoaderTimeout(timeout, self._machine.waiting_on(), "" if silent is None else self._explained(silent))
+
+    def _stalled(self, silent: Silent) -> WorkerStalled:
         """The ladder: what it waits for, as far as that can be seen."""
         sample, indices = self._sample(silent.batch, silent.sample), self._indices(silent.batch)
         stall = explain(silent)
@@ -112,7 +128,7 @@ class Inquest:
             self._judge.describe(sample) if sample is not None else "",
         )
 
-    def rule(self, silent: Silent, error: WorkerStalled) -> Ruling:
+    def _ruled(self, silent: Silent, error: WorkerStalled) -> Ruling:
         """What the policy says; kept for when the machine condemns the batch."""
         if silent.batch is None:
             return self._judge.stalled_start(error, silent.whose)
@@ -121,8 +137,8 @@ class Inquest:
             self._rulings[silent.batch] = ruling
         return ruling
 
-    def explain(self, silent: Silent) -> str:
-        error = self.stalled(silent)
+    def _explained(self, silent: Silent) -> str:
+        error = self._stalled(silent)
         return "\n         ".join([f"worker {error.seat} {error.doing}: {error.why}", *error.stack.splitlines()])
 
     # -- both ----------------------------------------------------------------------------------

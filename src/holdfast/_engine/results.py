@@ -17,7 +17,7 @@ class InArena:
 
     def __init__(self, berth: Berth, message: Loaded) -> None:
         self._berth, self._blocks, self._inline = berth, message.blocks, message.inline
-        self._build = berth.decoder.learn(Encoded(*message[1:]))
+        self._build = berth.decoder.learn(Encoded(*message[1:5]))
         self.size = sum(size for _, size in message.blocks) if message.blocks else 0
 
     def value(self) -> Any:

@@ -74,10 +74,6 @@ class Roster:
             self._by_fd[backlog] = who
             self._waiter.watch(backlog, WRITE)
 
-    def tell_all(self, message: Message) -> None:
-        for who in self._berths:
-            self.tell(who, message)
-
     def wait(self, seconds: float) -> list[int]:
         """Until something happened, or the time is up ([]). An interrupt here leaves everything as it was."""
         return self._waiter.wait(seconds)

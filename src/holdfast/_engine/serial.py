@@ -9,27 +9,44 @@ import time
 from contextlib import AbstractContextManager
 from typing import Any
 
+from holdfast._core.mixing import mix
 from holdfast._transport.logbook import SAMPLE
-from holdfast._transport.messages import Plan, Report
+from holdfast._transport.messages import Begin, Plan, Report
 from holdfast._worker.failing import Failures
-from holdfast._worker.fetch import (
-    EndOfStream,
-    Fetch,
-    Passed,
-    Refused,
-    Stream,
-    TriedAgain,
-    Unnoted,
-    fetch_planned,
-    fetcher,
-)
+from holdfast._worker.fetch import Fetch, Unnoted, fetch_planned, fetcher
 from holdfast._worker.job import Job
+from holdfast._worker.life import unwrap
+from holdfast._worker.seeds import Fenced, seed_all
+from holdfast._worker.stateful import resumed
+from holdfast._worker.stream import EndOfStream, Passed, Refused, Stream, TriedAgain, opened
 
 from .docket import Whose
 from .draws import Draws
 from .judge import Judge
+from .trail import Trail
 
 _NOBODY = Whose()
+
+
+class Surroundings:
+    """Random numbers for loading in the trainer, whose own are left as they were."""
+
+    def __init__(self, epoch: Begin) -> None:
+        self._epoch, self._fence = epoch, Fenced()
+
+    def first(self) -> Fenced:
+        """Of what is done before the first batch."""
+        return self._fence.seed(self._epoch.seed, 0)
+
+    def of(self, batch: int) -> Fenced:
+        return self._fence.seed(self._epoch.seed, self._number(batch))
+
+    def again(self, batch: int) -> None:
+        """Those of another batch, where one has entered those of a batch."""
+        seed_all(mix(self._epoch.seed, self._number(batch)))
+
+    def _number(self, batch: int) -> int:
+        return batch * self._epoch.stride + self._epoch.shift
 
 
 class Serial:
@@ -39,22 +56,39 @@ class Serial:
         self._job, self._judge, self._notes = job, judge, Unnoted()
         self._failures = Failures(job, self._notes, lambda error: error)
         self._fetch: Fetch | None = None
+        self._seeds = Surroundings(Begin(0, 0, None))
+        self._trail: Trail | None = None
+        self._to_replay = False
         self._batch = 0
         self._samples: Any = None
 
-    def begin(self) -> None:
-        self._fetch = fetcher(self._job, self._notes, self._meet if self._job.tolerant else None)
+    def begin(self, epoch: Begin, trail: Trail | None) -> None:
+        self._seeds, self._trail = Surroundings(epoch), trail
+        with self._seeds.first():
+            if trail is None:
+                self._fetch = fetcher(self._job, self._notes)
+                return
+            past = trail.past(0, trail.given[0])
+            if trail.ended:
+                resumed(unwrap(self._job.dataset), past.state)  # for the next epoch; of this one nothing is left
+                return
+            self._fetch = stream = opened(self._job, self._notes, self._meet if self._job.tolerant else None, 0, past)
+            self._to_replay = past.since > 0
+            if not past.batches and past.state is None:
+                trail.begin(0, stream.here())
 
-    def batch(self, batch: int, index: Any, draws: Draws, seeded: AbstractContextManager[None]) -> Any:
+    def batch(self, batch: int, index: Any, draws: Draws) -> Any:
         """The batch; its error is raised, and ``StopIteration`` at the end of a stream."""
         self._batch = batch
-        if self._job.iterable:
+        if self._trail is not None:
             draws.forget_all_but(batch, index)
-            return self._of_stream(batch, index, seeded)
+            if self._to_replay:
+                self._replay(self._trail, index)
+            return self._of_stream(batch, index, self._trail, self._seeds.of(batch))
         self._judge.draw(batch, index)
         failed = True
         try:
-            data = self._of_map(batch, index, seeded)
+            data = self._of_map(batch, index, self._seeds.of(batch))
             failed = False
             return data
         finally:
@@ -77,22 +111,37 @@ class Serial:
                 raise ruling.error
             time.sleep(ruling.after)
 
-    def _of_stream(self, batch: int, places: Any, seeded: AbstractContextManager[None]) -> Any:
-        data, reports = None, list[Report]()
+    def _of_stream(self, batch: int, places: Any, trail: Trail, seeded: AbstractContextManager[None]) -> Any:
+        stream, data, reports = self._fetch, None, list[Report]()
+        if not isinstance(stream, Stream):
+            raise StopIteration  # nobody could get beyond what was given of it before
         try:
             with seeded:
                 data, reports = self._attempted(places, reports)
                 while self._can_mend(reports):
                     data, reports = self._attempted(places, reports)
+                mark = stream.mark()
         except EndOfStream:
+            trail.end(batch, stream.here())
             self._judge.finish()
             raise StopIteration from None
         finally:
             self._samples = None
+        trail.answer(batch, mark)
         self._judge.streams.deliver(places)
+        trail.deliver(batch)
         if reports:
-            raise self._judge.streams.failed(batch, reports, _NOBODY)
+            raise self._judge.streams.failed(batch, reports, _NOBODY, batch)
         return data
+
+    def _replay(self, trail: Trail, places: Any) -> None:
+        """Go past what was given in an earlier run. What cannot be passed is the end of the stream."""
+        stream, self._fetch, self._to_replay = self._fetch, None, False
+        assert isinstance(stream, Stream)
+        past = trail.past(0, trail.given[0])
+        with self._seeds.first():
+            stream.replay(past, places, self._seeds.again)
+        self._fetch = stream
 
     def _made(self, index: Any) -> Any:
         assert self._fetch is not None

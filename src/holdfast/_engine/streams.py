@@ -7,7 +7,7 @@ told the same, and the ledger has it once.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast._transport.messages import Answered, Report
 from holdfast.errors import StreamLost, WorkerDied, WorkerStalled
@@ -21,6 +21,15 @@ _ACTIONS = {"again": "tried again", "skip": "skipped", "put": "replaced"}
 _END = {"death": "ends", "stall": "holds up"}
 
 
+class History(NamedTuple):
+    """Of one worker's stream: its batches that failed, items that went into no batch, items that raised and were left
+    out."""
+
+    failed: tuple[int, ...] = ()
+    taken_out: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
+
+
 class Streams:
     """Owned by a judge. Items are counted by each worker, from 0, and include those that failed."""
 
@@ -30,7 +39,7 @@ class Streams:
         self._told: Counter[tuple[Whose, int]] = Counter()  # how many of them this life has heard
         self._deaths: Counter[tuple[int | None, int]] = Counter()
         self._stands: dict[int, Fault] = {}  # by batch: its error is to be raised, when the worker tells it
-        self._failed: defaultdict[int | None, list[int]] = defaultdict(list)  # by seat: batches
+        self._failed: defaultdict[int | None, list[int]] = defaultdict(list)  # by seat: batches of its own
         self._taken_out: defaultdict[int | None, list[int]] = defaultdict(list)  # by seat: items that did not fit
 
     def begin(self) -> None:
@@ -62,11 +71,14 @@ class Streams:
             self._taken_out[whose.seat].append(report.item)
         return said
 
-    def failed(self, batch: int, reports: list[Report], whose: Whose) -> BaseException:
-        """A batch could not be made, and what could be asked about it was asked: what to raise in its place."""
+    def failed(self, batch: int, reports: list[Report], whose: Whose, number: int) -> BaseException:
+        """A batch could not be made, and what could be asked about it was asked: what to raise in its place.
+
+        ``number``: which one of this stream it is.
+        """
         fault = self._stands.pop(batch, None) or self._docket.reported(reports[0], whose, batch=batch)
         error = fault.error
-        self._failed[whose.seat].append(batch)
+        self._failed[whose.seat].append(number)
         self._docket.note(fault, "raised")
         return error
 
@@ -90,9 +102,21 @@ class Streams:
         self._docket.note(fault, "raised")
         return Ruling(final)
 
-    def history(self, seat: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What a new life of this seat has to know: batches that failed, and items that were fetched and taken out."""
-        return tuple(self._failed[seat]), tuple(self._taken_out[seat])
+    def history(self, seat: int | None) -> History:
+        """What a new life of this seat, or a later run, has to know."""
+        skipped = (
+            item
+            for (whose, item), answers in self._answers.items()
+            if whose == seat and answers[-1].action == "skip" and item not in self._taken_out[seat]
+        )
+        return History(tuple(self._failed[seat]), tuple(self._taken_out[seat]), tuple(sorted(skipped)))
+
+    def resume(self, seat: int | None, history: History) -> None:
+        """What an earlier run has told of this stream."""
+        self._failed[seat] += history.failed
+        self._taken_out[seat] += history.taken_out
+        for item in history.skipped:
+            self._answers[seat, item] = [Answered("skip", 0.0, None)]
 
     def _item(self, seat: int | None, place: int) -> int:
         left_out = (

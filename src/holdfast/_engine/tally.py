@@ -10,4 +10,3 @@ class Tally:
     """Plain numbers that outlive the crews and go wherever the loader is copied or pickled to."""
 
     restarts: int = 0
-    epochs: int = 0

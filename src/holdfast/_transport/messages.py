@@ -14,19 +14,59 @@ import cloudpickle
 from .codec import Layout
 
 
-class Begin(NamedTuple):
-    """Trainer: a new epoch. Forget work of the old one; an iterable worker replays ``skip`` batches of its stream.
+class Past(NamedTuple):
+    """What a worker's stream has given to an earlier life or an earlier run, and how to get to where it goes on.
 
-    Of those, ``failed`` ended in an error, and the items ``taken_out`` were fetched and left out of their batch.
+    The data set takes up ``state``, or begins anew, and goes once more through the last ``since`` of those ``batches``.
+    ``items`` and ``digest`` are as they were at that state; ``expected`` is what the digest has to be afterwards.
+    """
+
+    batches: int = 0
+    since: int = 0
+    state: tuple[Any, Any] | None = None
+    items: int = 0
+    digest: int = 0
+    expected: int = 0
+    failed: tuple[int, ...] = ()  # batches that ended in an error
+    taken_out: tuple[int, ...] = ()  # items that were fetched and left out of their batch
+    dealt: tuple[tuple[int, tuple[int, ...]], ...] = ()  # among how many workers, and what each took, in earlier runs
+
+
+NO_PAST = Past()
+
+
+class Begin(NamedTuple):
+    """Trainer: a new epoch, or the rest of one. Forget work of the old one.
+
+    Batch b has the random numbers of ``b * stride + shift``: ranks that deal out one order among them count all of
+    their batches as one.
     """
 
     first: int
     seed: int
     shared_seed: int | None
-    skip: int
     changes: bytes | None = None  # of the data set's attributes, since this worker's copy was made
-    failed: tuple[int, ...] = ()
-    taken_out: tuple[int, ...] = ()
+    stride: int = 1
+    shift: int = 0
+    past: Past = NO_PAST
+
+
+class Unsaved(NamedTuple):
+    """The data set's state could not be had, and why: a packed exception."""
+
+    error: bytes
+
+
+class Mark(NamedTuple):
+    """How far a stream is: items behind it, a digest of what it gave, its own state if that was taken here.
+
+    ``over``: nothing comes after it. A stream that ends in the middle of a batch knows that.
+    """
+
+    items: int
+    digest: int
+    state: tuple[Any, Any] | Unsaved | None
+    over: bool = False
 
 
 class Plan(NamedTuple):
@@ -77,6 +117,7 @@ class Loaded(NamedTuple):
     layout: Layout | None
     blocks: list[tuple[int, int]]
     inline: bytes | None
+    mark: Mark | None = None  # of a stream
 
 
 class Report(NamedTuple):
@@ -96,6 +137,7 @@ class Raised(NamedTuple):
 
     batch: int
     reports: list[Report]
+    mark: Mark | None = None
 
 
 class Asked(NamedTuple):
@@ -118,12 +160,21 @@ class Handed(NamedTuple):
 
     batch: int
     value: Any
+    mark: Mark | None = None
+
+
+class Began(NamedTuple):
+    """Worker: my stream, of the epoch whose first batch this is, is where it is to begin."""
+
+    first: int
+    mark: Mark
 
 
 class StreamOver(NamedTuple):
     """Worker: my stream has no such batch, nor any later one in this epoch."""
 
     batch: int
+    mark: Mark | None = None
 
 
 class Noticed(NamedTuple):
@@ -147,6 +198,7 @@ Message = (
     | Asked
     | StreamOver
     | Noticed
+    | Began
 )
 
 _KINDS: tuple[type[Any], ...] = (
@@ -162,6 +214,7 @@ _KINDS: tuple[type[Any], ...] = (
     Asked,
     Answered,
     Noticed,
+    Began,
 )
 _TAGS = {kind: tag for tag, kind in enumerate(_KINDS)}
 

@@ -19,9 +19,10 @@ from holdfast.policies import is_programming_error
 
 from .culprits import Item, explain_collate, guilty, none_in, odd_ones
 from .describe import describe
-from .fetch import Notes, Stream, listed, one_by_one
+from .fetch import Notes, listed, one_by_one
 from .job import Job
 from .life import unwrap
+from .stream import Stream
 from .transforms import failing_transform
 
 Pack = Callable[[BaseException], Any]

@@ -25,6 +25,7 @@ class Job:
     tolerant: bool = False  # a policy may leave samples out: all that fail are wanted, not the first
     collate_types: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # what the user added to torch's map
     shard: Ranks | None = None  # whether a stream is divided here, and among whom
+    snapshot_every: int = 1  # batches of a stream from one state of the data set's own to the next; 0: none
 
 
 class Post(NamedTuple):

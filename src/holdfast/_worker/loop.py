@@ -15,9 +15,13 @@ from holdfast._transport.logbook import SINCE, Logbook, Phase
 from holdfast._transport.messages import (
     Answered,
     Asked,
+    Began,
     Begin,
     Close,
+    Handed,
     Load,
+    Loaded,
+    Mark,
     Message,
     Noticed,
     Plan,
@@ -26,19 +30,15 @@ from holdfast._transport.messages import (
     Report,
     StreamOver,
 )
-from holdfast.errors import StreamLost
 
 from . import attributes
 from .failing import Failures
-from .fetch import EndOfStream, Fetch, Passed, Refused, Stream, TriedAgain, fetch_planned, fetcher
+from .fetch import Fetch, fetch_planned, fetcher
 from .job import Job, Post
 from .noticing import Noticing
+from .stream import EndOfStream, Interrupted, Passed, Refused, Stream, TriedAgain, opened
 
-_NOT_TWICE = "its worker ended, and it failed when a new one went through it again"
-
-
-class Interrupted(Exception):
-    """The epoch ended, or everything did, while we waited for an answer."""
+Made = Loaded | Handed
 
 
 class Seeds(Protocol):
@@ -52,13 +52,14 @@ class Loop(ABC):
 
     def __init__(self, job: Job, post: Post, logbook: Logbook, seeds: Seeds) -> None:
         self._job, self._post, self._logbook, self._seeds = job, post, logbook, seeds
-        self._epoch = Begin(0, 0, None, 0)
+        self._epoch = Begin(0, 0, None)
         self._fetch: Fetch | BaseException | None = None
         self._failures = Failures(job, logbook, self._told)
         self._batch = -1
         self._samples: Any = None  # of the batch that is being made, from when they are fetched
         self._put_off: deque[Message] = deque()  # came while we waited for an answer
         self._noticing: Noticing | None = None
+        self._to_replay = False
 
     @abstractmethod
     def _next_message(self) -> Message:
@@ -68,7 +69,7 @@ class Loop(ABC):
     def _say(self, message: Message) -> None: ...
 
     @abstractmethod
-    def _handed_over(self, batch: int, samples: Any) -> Message:
+    def _handed_over(self, batch: int, samples: Any) -> Made:
         """The samples collated, and the batch in the form in which it travels."""
 
     @abstractmethod
@@ -123,40 +124,35 @@ class Loop(ABC):
             if epoch.changes is not None:
                 attributes.apply(self._job.dataset, epoch.changes)
             self._seeds.seed(epoch.seed, self._post.seat)
-            meet = self._meet if self._job.tolerant else None
-            self._fetch = fetcher(self._job, self._logbook, meet, self._post.seat)
-            if isinstance(self._fetch, Stream):
-                self._fetch.taken_out = frozenset(epoch.taken_out)
+            self._fetch = self._opened() if self._job.iterable else fetcher(self._job, self._logbook)
         except Exception as error:
             self._fetch = error  # told with the first batch that asks for it
+        if self._job.iterable and not epoch.past.batches and epoch.past.state is None:
+            mark = self._fetch.here() if isinstance(self._fetch, Stream) else Mark(0, 0, None)
+            self._say(Began(epoch.first, mark))
+
+    def _opened(self) -> Stream:
+        meet = self._meet if self._job.tolerant else None
+        self._to_replay = self._epoch.past.since > 0
+        return opened(self._job, self._logbook, meet, self._post.seat, self._epoch.past)
 
     def _replay(self, places: Any) -> None:
-        """Go past the batches that an earlier life of this seat has given already."""
-        skip, self._epoch = self._epoch.skip, self._epoch._replace(skip=0)
-        for number in range(skip):
-            batch = number * self._post.seats + self._post.seat
-            self._batch = self._epoch.first + batch
-            self._logbook.note(Phase.REPLAYING, self._batch)
-            self._seeds.seed(self._epoch.seed, batch)
-            self._pass(places, failed=batch in self._epoch.failed)
+        """Go past the batches that were given already. What cannot be passed is the end of the stream."""
+        stream, self._fetch, self._to_replay = self._fetch, None, False
+        if isinstance(stream, BaseException):
+            raise stream
+        assert isinstance(stream, Stream)
+        stream.replay(self._epoch.past, places, self._begin_replayed)
+        self._fetch = stream
 
-    def _pass(self, places: Any, *, failed: bool) -> None:
-        """One of them. It has to end where it did then, or what comes after it would be something else."""
-        stream = self._fetch
-        if not isinstance(stream, Stream):
-            self._fetched(places)
-            return
-        stream.replaying = not failed
-        try:
-            stream(places)
-        except (EndOfStream, Interrupted):
-            raise
-        except Exception as error:
-            if not failed:
-                self._fetch = None
-                raise StreamLost(self._post.seat, stream.items - 1, _NOT_TWICE) from error
-        finally:
-            stream.replaying = False
+    def _begin_replayed(self, number: int) -> None:
+        batch = number * self._post.seats + self._post.seat
+        self._batch = self._epoch.first + batch
+        self._logbook.note(Phase.REPLAYING, self._batch)
+        self._seed(batch)
+
+    def _seed(self, batch: int) -> None:
+        self._seeds.seed(self._epoch.seed, batch * self._epoch.stride + self._epoch.shift)
 
     # -- a batch -------------------------------------------------------------------------------
 
@@ -179,22 +175,28 @@ class Loop(ABC):
             made = self._mended(load, guilty) if guilty else self._make(load.batch, load.index)
             if self._noticing is not None:
                 self._tell(self._noticing.see(self._samples))
+            if self._job.iterable:
+                made = made._replace(mark=self._mark())
             self._say(made)
         except EndOfStream:
             if self._noticing is not None:
                 self._tell(self._noticing.all_seen())
-            self._say(StreamOver(load.batch))
+            self._say(StreamOver(load.batch, self._fetch.here() if isinstance(self._fetch, Stream) else None))
         except Interrupted:
             self._abandon()
         except Refused as refused:
-            self._say(Raised(load.batch, [refused.report]))
+            self._say(Raised(load.batch, [refused.report], self._mark()))
         except Exception as error:
             self._abandon()
             reports = self._reports(error, load.index)
             if self._can_mend(reports):
                 return reports
-            self._say(Raised(load.batch, reports))
+            self._say(Raised(load.batch, reports, self._mark()))
         return []
+
+    def _mark(self) -> Mark | None:
+        """Of a stream: it has one more batch behind it."""
+        return self._fetch.mark() if isinstance(self._fetch, Stream) else None
 
     def _tell(self, noticed: Noticed | None) -> None:
         if noticed is not None:
@@ -204,25 +206,25 @@ class Loop(ABC):
     def _done(self) -> None:
         self._logbook.note_done()
 
-    def _make(self, batch: int, index: Any) -> Message:
-        if self._epoch.skip:
+    def _make(self, batch: int, index: Any) -> Made:
+        if self._to_replay:
             self._replay(index)
         self._logbook.note(Phase.FETCHING, batch)
         self._batch = batch
-        self._seeds.seed(self._epoch.seed, batch - self._epoch.first)
+        self._seed(batch - self._epoch.first)
         if type(index) is Plan:
             return self._make_planned(batch, index)
         self._samples = samples = self._fetched(index)
         self._logbook.note(Phase.COLLATING, batch)
         return self._handed_over(batch, samples)
 
-    def _make_planned(self, batch: int, plan: Plan) -> Message:
+    def _make_planned(self, batch: int, plan: Plan) -> Made:
         self._samples = samples = fetch_planned(plan, self._job, self._logbook)
         if plan.careful and self._job.auto_collation:
             for position, sample in enumerate(samples):
                 self._logbook.note(Phase.COLLATING, batch, position)
                 self._attempt([sample])
-            self._seeds.seed(self._epoch.seed, batch - self._epoch.first)  # attempts may have drawn random numbers
+            self._seed(batch - self._epoch.first)  # attempts may have drawn random numbers
             self._logbook.note(Phase.FETCHING, batch)
             self._samples = samples = fetch_planned(plan, self._job, self._logbook)
         self._logbook.note(Phase.COLLATING, batch)
@@ -270,7 +272,7 @@ class Loop(ABC):
         stream, there = self._fetch, self._samples is not None
         return there and isinstance(stream, Stream) and stream.can_mend(reports)
 
-    def _mended(self, load: Load, guilty: list[Report]) -> Message:
+    def _mended(self, load: Load, guilty: list[Report]) -> Made:
         stream = self._fetch
         assert isinstance(stream, Stream)
         self._logbook.note(Phase.FETCHING, load.batch)

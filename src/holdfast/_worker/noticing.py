@@ -6,22 +6,17 @@ random generators of the data set that were drawn from.
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 from typing import Any
 
-import numpy
-import torch
 from torch.utils.data import IterDataPipe
 
 from holdfast._transport.messages import Noticed
 from holdfast.audit import generators
 
+from .digests import fingerprint
 from .job import Job, Post
 
 ITEMS = 8  # of a stream: fewer are equal by chance too often, where there are few labels
-_MOST = 64 << 10  # bytes of one item
-_ELEMENTS = 512  # of a tensor or array, spread over it
 
 
 class Noticing:
@@ -52,48 +47,3 @@ class Noticing:
     def all_seen(self) -> Noticed:
         drawn = self._generators.drawn() if self._generators is not None else []
         return Noticed(self._items, [(one.path, one.kind, one.start) for one in drawn])
-
-
-def fingerprint(sample: object) -> int | None:
-    """Equal for equal samples, in any process; None when that cannot be told."""
-    seen = _Seen()
-    try:
-        _Pickler(seen, protocol=5).dump(sample)
-    except _Enough:
-        pass
-    except Exception:
-        return None
-    return int.from_bytes(seen.hash.digest(), "little")
-
-
-class _Enough(Exception):
-    pass
-
-
-class _Seen:
-    """The first bytes that were written, as a hash."""
-
-    def __init__(self) -> None:
-        self.hash, self._room = hashlib.blake2b(digest_size=8), _MOST
-
-    def write(self, data: Any) -> None:
-        self.hash.update(memoryview(data)[: self._room])
-        self._room -= len(data)
-        if self._room <= 0:
-            raise _Enough
-
-
-class _Pickler(pickle.Pickler):
-    """Of large memory a few elements only: it is not to be carried, only compared."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return tuple, ((str(value.dtype), tuple(value.shape), _some(value.detach()).tolist()),)
-        if isinstance(value, numpy.ndarray) and value.dtype != object:
-            return tuple, ((str(value.dtype), value.shape, _some(value).tobytes()),)
-        return NotImplemented
-
-
-def _some(values: Any) -> Any:
-    flat = values.reshape(-1)
-    return flat[:: max(1, len(flat) // _ELEMENTS)]

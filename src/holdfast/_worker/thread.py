@@ -98,7 +98,7 @@ class ThreadWorker(Loop):
     def _attempt(self, samples: Any) -> None:
         self._job.collate_fn(samples)
 
-    def _handed_over(self, batch: int, samples: Any) -> Message:
+    def _handed_over(self, batch: int, samples: Any) -> Handed:
         return Handed(batch, self._job.collate_fn(samples))
 
 

@@ -109,7 +109,7 @@ class Worker(Loop):
         if culprit is not None:
             raise CannotSend(*culprit)
 
-    def _handed_over(self, batch: int, samples: Any) -> Message:
+    def _handed_over(self, batch: int, samples: Any) -> Loaded:
         try:
             value = self._collate(samples)
             self._logbook.note(Phase.SENDING, batch)

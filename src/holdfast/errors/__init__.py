@@ -18,6 +18,11 @@
   - StopInItem          HF305  StopIteration out of a map-style data set
   - EmptyDataset        HF401  nothing to load (a ValueError too, as torch's)
   - NotThere            HF402  storage that did not come (a FileNotFoundError too)
+  - UnsavableState      HF601  a data set's state that is not data (a TypeError too)
+  - StateMismatch       HF602  a state of another run
+  - LoadedTooLate       HF603  a state that was loaded when the iterator was there already
+  - StreamDiffers       HF604  an iterable data set that did not give the same again
+  - StateTooNew         HF605  a state of a later version
 * HoldfastWarning (a UserWarning)
   - UnshardedStream     HF403  every worker yields the same items
   - RepeatedRandom      HF404  a random generator object that repeats itself in every worker
@@ -43,6 +48,7 @@ from .memory import CannotSend, SharedMemoryFull
 from .policy import AllSamplesBad, StreamLost, TooManyFaults, Unaccounted
 from .samples import NoneSample, StopInItem, UnequalSamples
 from .starting import CannotShip
+from .state import LoadedTooLate, StateMismatch, StateTooNew, StreamDiffers, UnsavableState
 from .verdict import Verdict
 from .workers import LoaderTimeout, RemoteError, RestartsSpent, WorkerDied, WorkerStalled
 
@@ -54,6 +60,7 @@ __all__ = [
     "HoldfastError",
     "HoldfastWarning",
     "IteratorPerStep",
+    "LoadedTooLate",
     "LoaderTimeout",
     "NoneSample",
     "NotThere",
@@ -62,11 +69,15 @@ __all__ = [
     "RestartsSpent",
     "SharedHandle",
     "SharedMemoryFull",
+    "StateMismatch",
+    "StateTooNew",
     "StopInItem",
+    "StreamDiffers",
     "StreamLost",
     "TooManyFaults",
     "Unaccounted",
     "UnequalSamples",
+    "UnsavableState",
     "UnshardedStream",
     "Verdict",
     "WorkerDied",

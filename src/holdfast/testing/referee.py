@@ -75,6 +75,8 @@ class Referee:
             self.blame.clear()
             self.rules.condemned.clear()
             self.rules.ran_ahead = False
+            for seat in event.ended:
+                self.due[seat] = math.inf
         elif isinstance(event, WorkerReady):
             self.rules.fresh.discard(event.who)
         elif isinstance(event, Closed):
@@ -157,6 +159,7 @@ class Referee:
         else:
             new = isinstance(self.event, EpochBegan)
             self.promise(new or self.retired == seat, "started without need")
+            self.promise(self.rules.wants(seat), "started for a stream that is over")
             if new:
                 self.rules.fresh.add(start.who)
         self.due[seat] = math.inf
@@ -202,6 +205,9 @@ class Referee:
     def looks_around(self) -> None:
         world, machine = self.world, self.world.machine
         self.promise(machine.over == world.over, "not over when it should be, or over too early")
+        self.promise(machine.first == world.first, "the numbers of the epoch have moved")
+        if isinstance(self.event, EpochBegan):
+            self.promise(world.first >= world.used, "an epoch begins with used numbers")
         self.promise(world.arrived is None, "a result leaked")
         self.promise(machine.kept == len(world.kept), "a result leaked, or was counted twice")
         self.promise(not self.expected, f"{self.expected} was due")

@@ -98,7 +98,7 @@ class FreeRules(Rules):
 
     def turn(self) -> int | None:
         if self.limits.in_order:
-            return self.world.first + len(self.world.given)
+            return next(iter(self.world.to_give[len(self.world.given) :]), None)
         return next(iter(self.world.kept), None)
 
     def sees_draw(self, count: int) -> None:
@@ -115,7 +115,8 @@ class FreeRules(Rules):
         home = self.world.seat_of(batch)
         sitting = self.world.process_in(home)
         self.somebody_died |= sitting is not None and self.world.is_retiring(sitting)
-        if self.limits.in_order and not self.somebody_died and not self.ran_ahead:
+        holes = bool(self.world.epoch.began.done)  # with them, the homes do not take turns
+        if self.limits.in_order and not self.somebody_died and not self.ran_ahead and not holes:
             self.promise(seat == home, f"not round robin: batch {batch} belongs to worker {home}")
         passed_over = [lower for lower in self.pending() if lower < batch and not self.waits_for_its_home(lower)]
         self.promise(not passed_over, f"sent before {passed_over}")
@@ -125,9 +126,8 @@ class FreeRules(Rules):
 
     def sees_end(self) -> None:
         world = self.world
-        self.promise(world.sampler_ended and world.drawn == world.length, "ended early")
-        everything = list(range(world.first, world.first + world.length))
-        self.promise(sorted(world.given) == everything, "not every batch once")
+        self.promise(world.sampler_ended and world.drawn == world.epoch.length, "ended early")
+        self.promise(sorted(world.given) == world.to_give, "not every batch once")
 
     def looks_around(self) -> None:
         world = self.world
@@ -203,9 +203,11 @@ class BoundRules(Rules):
         world = self.world
         self.promise(not self._next_slots(), "ended before the streams did")
         for seat in range(self.limits.seats):
-            length = min(world.streams[seat], world.asked_of[seat], world.cut.get(seat, math.inf))
+            length = min(world.epoch.streams[seat], world.asked_of[seat], world.cut.get(seat, math.inf))
             mine = {(batch - world.first) // self.limits.seats for batch in world.given if world.seat_of(batch) == seat}
-            self.promise(set(range(int(length))) <= mine, f"the stream of seat {seat} is not complete")
+            behind = world.epoch.given(seat)
+            self.promise(set(range(behind, int(length))) <= mine, f"the stream of seat {seat} is not complete")
+            self.promise(mine.isdisjoint(range(behind)), f"of the stream of seat {seat}, some are given a second time")
             extra = {world.first + place * self.limits.seats + seat for place in mine if place >= length}
             self.promise(extra <= self.condemned, f"{extra} cannot be in the stream of seat {seat}")
 

@@ -31,6 +31,7 @@ from .._core.events import (
     WorkerReady,
 )
 from .._core.machine import Limits, Machine
+from .epochs import Epoch, some_epoch
 from .referee import Referee
 
 Move = Callable[[Random], None]
@@ -71,7 +72,8 @@ class World:
         # The epoch
         self.epochs = 0
         self.first = self.used = 0  # number of its first batch; the lowest number never used
-        self.length, self.streams, self.slow = 0, [0] * limits.seats, 0
+        self.epoch, self.slow = Epoch(0, (0,) * limits.seats, EpochBegan()), 0
+        self.to_give: list[int] = []  # free: all of this epoch that no earlier run has given
         self.asked = self.drawn = 0
         self.sampler_ended = self.user_waits = self.ended = self.over = False
         self.undone: set[int] = set()  # to be loaded: drawn (free), asked for (bound)
@@ -111,7 +113,8 @@ class World:
     def happens(self, event: Event) -> None:
         self.referee.hears(event)
         commands = self.machine.handle(event, self.now)
-        self.first = self.machine.first
+        if isinstance(event, EpochBegan):
+            self._is_numbered()
         for command in commands:
             self.referee.sees(command)
             self.carry_out(command)
@@ -197,29 +200,32 @@ class World:
 
     def begins(self, rng: Random) -> None:
         self.epochs += 1
-        self.length = rng.choice([0, 1, rng.randint(0, self.longest), self.longest])
-        if self.limits.bound and rng.random() < 0.7:
-            self.length = 10**9  # as torch's sampler for an iterable dataset
-        self.slow = rng.randrange(self.limits.seats)
-        self.streams = [rng.choice([0, rng.randint(0, self.longest // 2)]) for _ in self.streams]
-        self.drawn, self.asked_of = 0, [0] * self.limits.seats
+        self.epoch, self.slow = some_epoch(rng, self.limits, self.longest), rng.randrange(self.limits.seats)
+        self.drawn, self.asked_of = self.epoch.drawn, [self.epoch.given(seat) for seat in range(self.limits.seats)]
         self.sampler_ended = self.user_waits = self.ended = False
         self.undone.clear()
         self.given.clear()
         self.void.clear()
         self.cut.clear()
         self.paused.clear()
-        self.happens(EpochBegan())
+        self.happens(self.epoch.began)
+
+    def _is_numbered(self) -> None:
+        """The machine has said which number the epoch begins with."""
+        self.first = self.machine.first
+        self.to_give = [] if self.limits.bound else [self.first + batch for batch in self.epoch.left]
+        for seat in self.epoch.began.ended:
+            self.void[seat] = self.first + seat + self.limits.seats * self.epoch.given(seat)
 
     def sampler_answers(self, rng: Random) -> None:
-        left = self.length - self.drawn
+        left = self.epoch.length - self.drawn
         count = min(left, self.asked if rng.random() < 0.8 else rng.randint(1, self.asked))
         short, self.asked = count < self.asked, 0
         if count:
             self.drawn += count
             if not self.limits.bound:
-                self.undone |= set(range(self.first + self.drawn - count, self.first + self.drawn))
                 self.used = self.first + self.drawn
+                self.undone |= set(range(self.used - count, self.used)).intersection(self.to_give)
             self.happens(Drawn(count))
         if count == left and (short or not count) and not self.over:
             self.sampler_ended, self.asked = True, 0
@@ -236,7 +242,7 @@ class World:
         who = rng.choice([who for who in busy if who.seat != self.slow or rng.random() < 0.1] or busy)
         batch = self.inbox[who].pop(0)
         current = batch in self.undone
-        if current and self.limits.bound and (batch - self.first) // self.limits.seats >= self.streams[who.seat]:
+        if current and self.limits.bound and (batch - self.first) // self.limits.seats >= self.epoch.streams[who.seat]:
             self.undone -= set(self.held_by(who)) | {batch}
             self.inbox[who].clear()
             self.void[who.seat] = batch

@@ -1,0 +1,203 @@
+"""An iterable data set in one epoch: items drawn, counted, put into batches, and gone through again where need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from time import monotonic
+from typing import Any, Protocol
+
+from holdfast._core.mixing import mix
+from holdfast._transport.logbook import SAMPLE, SINCE
+from holdfast._transport.messages import Mark, Past, Report
+from holdfast.errors import StreamDiffers, StreamLost
+
+from .digests import fingerprint
+from .fetch import Notes
+from .job import Job
+from .life import unwrap
+from .sharding import Share, origin
+from .stateful import States, resumed
+
+MENDED = 8  # times that items are taken out of a batch and others put in before it is not the items' fault
+IN_A_ROW = 1000  # items that raise one after the other before their stream is given up
+_NOT_TWICE = "its worker ended, and it failed when a new one went through it again"
+
+
+class EndOfStream(Exception):
+    """An iterable data set has no further batch."""
+
+
+class Interrupted(Exception):
+    """The epoch ended, or everything did, while we waited for an answer."""
+
+
+class Meet(Protocol):
+    """What to do about an item of a stream that raised: a value in its place, ``Passed``, ``TriedAgain``, or raise."""
+
+    def __call__(self, error: Exception, item: int) -> Any: ...
+
+
+class Refused(Exception):
+    """The policy says that the error of this report is to be raised."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self.report = report
+
+
+class Passed:
+    """Nothing takes its place: the next item does."""
+
+
+class TriedAgain:
+    """It is to be asked for, or to be put into a batch, once more."""
+
+
+def opened(job: Job, notes: Notes, meet: Meet | None, seat: int, past: Past) -> Stream:
+    """The stream of this worker for an epoch, at the state where its past is to be gone through."""
+    dataset = unwrap(job.dataset)
+    stream = resumed(dataset, past.state)
+    states = States(dataset, stream)
+    if job.shard is not None:
+        stream = job.shard.share(stream, seat, max(1, job.seats), past.dealt)
+        if past.items:
+            stream.begun()
+    return Stream(stream, states, job, notes, meet, past)
+
+
+class Stream:
+    """An iterable data set in one epoch. ``items``: how many are behind us, those that failed among them.
+
+    ``taken_out``: items that an earlier life could not put into a batch. ``replaying``: what raises only has to count.
+    """
+
+    def __init__(
+        self, stream: Iterator[Any], states: States, job: Job, notes: Notes, meet: Meet | None, past: Past
+    ) -> None:
+        self._stream, self._next, self._meet, self._states = stream, stream.__next__, meet, states
+        self._generator = isinstance(origin(stream), Generator)
+        self._auto, self._drop_last, self._every = job.auto_collation, job.drop_last, job.snapshot_every
+        self._numbers, self._times = notes.numbers, notes.times
+        self._ended = self._replaying = False
+        self._unsure = False  # an item that was well cannot be had again: those after it may draw other random numbers
+        self._mended = 0
+        self._last: Any = None  # of the items of this batch
+        self._taken_out = frozenset(past.taken_out)
+        self.batches, self.items, self.digest = past.batches - past.since, past.items, past.digest
+        self.origins: list[int] = []  # of the samples of this batch: which items they are
+
+    def here(self) -> Mark:
+        """Before the first batch, or behind the last."""
+        return Mark(self.items, self.digest, self._states.take())
+
+    def mark(self) -> Mark:
+        """Behind one more batch."""
+        self._count(checked=self._every != 1 or not self._states.there_are_any)  # else nobody goes through it again
+        taken = self._ended or (self._every and self.batches % self._every == 0)
+        return Mark(self.items, self.digest, self._states.take() if taken else None, self._ended)
+
+    def replay(self, past: Past, places: Any, begin: Callable[[int], None]) -> None:
+        """Go once more through batches that were given already, each begun by its number. It has to be the same."""
+        for number in range(self.batches, past.batches):
+            begin(number)
+            try:
+                self._pass(places, failed=number in past.failed)
+            except EndOfStream:
+                raise StreamDiffers(None, past.batches) from None
+            self._count(checked=True)
+        if self.digest != past.expected and not self._unsure:
+            raise StreamDiffers(None, past.batches)
+        self.digest = past.expected
+
+    def _pass(self, places: Any, *, failed: bool) -> None:
+        """It has to end where it did then, or what comes after it would be something else."""
+        self._replaying = not failed
+        try:
+            self(places)
+        except (EndOfStream, Interrupted):
+            raise
+        except Exception as error:
+            if not failed:
+                raise StreamLost(None, self.items - 1, _NOT_TWICE) from error
+        finally:
+            self._replaying = False
+
+    def _count(self, *, checked: bool) -> None:
+        self.batches += 1
+        last, self._last = self._last, None
+        if checked:
+            self.digest = mix(self.digest ^ (fingerprint(last) or 0), self.items)
+
+    def __call__(self, places: Any) -> Any:
+        self._mended = 0
+        if self._auto:
+            self.origins.clear()
+            return self._filled([], len(places))
+        sample = self._one()
+        self.origins = [self.items - 1]
+        return sample
+
+    def can_mend(self, reports: list[Report]) -> bool:
+        """No batch could be made of these items; it may be without the guilty ones."""
+        able = self._meet is not None and self._mended < MENDED
+        return able and all(report.place is not None for report in reports)
+
+    def mended(self, samples: Any, places: Any, guilty: list[Report], ask: Callable[[Report], Any]) -> Any:
+        """The samples without the guilty ones, or with what is put in their place, and filled up."""
+        self._mended += 1
+        values = [ask(report) for report in guilty]
+        if not self._auto:
+            value = values[0]
+            return self(places) if value is Passed else samples if value is TriedAgain else value
+        for report, value in reversed(list(zip(guilty, values))):
+            assert report.place is not None
+            if value is Passed:
+                del samples[report.place], self.origins[report.place]
+            elif value is not TriedAgain:
+                samples[report.place] = value
+        return self._filled(samples, len(places))
+
+    def _filled(self, samples: list[Any], size: int) -> list[Any]:
+        numbers, times = self._numbers, self._times
+        while len(samples) < size and not self._ended:
+            numbers[SAMPLE], times[SINCE] = len(samples), monotonic()
+            try:
+                samples.append(self._one())
+                self.origins.append(self.items - 1)
+            except EndOfStream:
+                self._ended = True
+        if not samples or (self._drop_last and len(samples) < size):
+            raise EndOfStream
+        return samples
+
+    def _one(self) -> Any:
+        failures = 0
+        while True:
+            try:
+                value = self._last = self._next()
+            except StopIteration:
+                raise EndOfStream from None
+            except Exception as error:
+                failures += 1
+                value = self._met(error, failures)
+            if value is not TriedAgain:
+                self.items += 1
+                if value is not Passed and self.items - 1 not in self._taken_out:
+                    return value
+
+    def _met(self, error: Exception, failures: int) -> Any:
+        try:
+            if self._meet is None and not self._replaying:
+                raise error
+            value = self._meet(error, self.items) if self._meet is not None else None
+            if failures >= IN_A_ROW:
+                raise StreamLost(None, self.items, f"it raised {failures} times in a row") from error
+            if self._generator:
+                raise StreamLost(None, self.items, "it is a generator, which ends with its first exception") from error
+        except Exception:
+            self.items += 1  # it is behind us, too
+            raise
+        self._unsure |= self._replaying
+        if value is TriedAgain and isinstance(self._stream, Share):
+            self._stream.again()
+        return value

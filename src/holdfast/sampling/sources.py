@@ -1,0 +1,231 @@
+"""Where the indices of batches come from, beginning with any batch of the epoch.
+
+An order that is known beforehand is entered anywhere at once. A sampler that keeps a state takes it up. Any other one
+is asked again for all that it gave, and nothing of that is fetched.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
+
+from holdfast._core.mixing import mix
+from holdfast._core.refill import NEIGHBOURS
+from holdfast._transport.faults import unpack_error
+from holdfast._transport.messages import Unsaved
+from holdfast._worker.seeds import Enclosed
+from holdfast._worker.stateful import States, resumed
+from holdfast.errors import StateMismatch
+
+from . import generators
+from .dealing import Deal
+from .distributed import DistributedSampler
+from .springs import Origin
+
+_SAMPLER = 0x5A3B1E0D  # the sequence of random numbers that a sampler has in an epoch
+
+
+class Shape(NamedTuple):
+    """What is made of a sampler's indices: batches of this size, or single ones (None); or it gives batches itself."""
+
+    sampler: Any
+    batch_size: int | None
+    drop_last: bool
+
+
+class Facts(NamedTuple):
+    """Of an epoch, as far as a source has to know."""
+
+    seed: int
+    epoch: int
+    order: Origin  # of random orders
+    start: int  # the batch to begin with
+
+
+class Source(Protocol):
+    stride: int
+    shift: int  # batch b has the random numbers of b * stride + shift
+    before: Sequence[Any]  # some batches before the first one, if they are known
+
+    def __next__(self) -> Any: ...
+
+    def mark(self) -> Any:
+        """What is to be kept of the place behind the latest batch that it gave."""
+
+    def saved(self, batch: int, mark: Any) -> dict[str, Any]:
+        """What to save, to go on with this batch."""
+
+
+def shape(index_sampler: Any) -> Shape:
+    if type(index_sampler) is BatchSampler:
+        return Shape(index_sampler.sampler, index_sampler.batch_size, index_sampler.drop_last)
+    return Shape(index_sampler, None, False)
+
+
+def kind(sampler: Any) -> str:
+    """What a saved state calls it. Only what is exactly torch's, or ours, is known to do what torch's does."""
+    if type(sampler) is SequentialSampler:
+        return "sequential"
+    if type(sampler) is RandomSampler:
+        return "random"
+    return "distributed" if isinstance(sampler, DistributedSampler) else "other"
+
+
+def opened(index_sampler: Any, facts: Facts, saved: dict[str, Any]) -> Source:
+    """``saved``: what a source of the same kind has saved for this batch; empty at the beginning of an epoch."""
+    of = shape(index_sampler)
+    match kind(of.sampler):
+        case "sequential":
+            return Slices("sequential", range(len(of.sampler.data_source)), of, facts, saved)
+        case "random" if not of.sampler.replacement and of.sampler.num_samples <= len(of.sampler.data_source):
+            return Slices("random", _permuted(of.sampler, facts.order), of, facts, saved)
+        case "distributed":
+            return Dealt(of, facts, saved)
+        case _:
+            return Walk(of, facts, saved)
+
+
+def _permuted(sampler: RandomSampler, order: Origin) -> torch.Tensor:
+    count = len(sampler.data_source)
+    return torch.randperm(count, generator=order.generator(), device="cpu")[: sampler.num_samples]
+
+
+class Slices:
+    """An order that is known as a whole."""
+
+    stride, shift = 1, 0
+    before: Sequence[Any] = ()
+
+    def __init__(
+        self, kind: str, order: Sequence[int] | torch.Tensor, of: Shape, facts: Facts, saved: dict[str, Any]
+    ) -> None:
+        self._kind, self._order, self._length = kind, order, len(order)
+        self._size, self._single, self._drops = of.batch_size or 1, of.batch_size is None, of.drop_last
+        self._start, self._begun = facts.start, saved.get("samples", 0)
+        self._at = self._begun
+
+    def __next__(self) -> Any:
+        at, end = self._at, self._at + self._size
+        if at >= self._length or (self._drops and end > self._length):
+            raise StopIteration
+        self._at = end
+        part = self._order[at:end]
+        batch = part.tolist() if isinstance(part, torch.Tensor) else list(part)
+        return batch[0] if self._single else batch
+
+    def mark(self) -> None: ...
+
+    def saved(self, batch: int, mark: Any) -> dict[str, Any]:
+        samples = min(self._begun + (batch - self._start) * self._size, self._length)
+        return {"kind": self._kind, "of": self._length, "samples": samples}
+
+
+class Dealt:
+    """This rank's part of an order that all ranks share. All of their batches are counted as one sequence."""
+
+    before: Sequence[Any] = ()
+
+    def __init__(self, of: Shape, facts: Facts, saved: dict[str, Any]) -> None:
+        sampler = self._sampler = of.sampler
+        self._single = of.batch_size is None
+        self._deal: Deal = sampler.deal(of.batch_size or 1, drop_last=of.drop_last, offset=saved.get("samples", 0))
+        self._epoch, self._start, self._begun = facts.epoch, facts.start, saved.get("batches", 0)
+        self._step = 0
+        self.stride = sampler.num_replicas
+        self.shift = self._begun + sampler.rank - facts.start * self.stride
+
+    def __next__(self) -> Any:
+        if self._step >= self._deal.steps:
+            raise StopIteration
+        batch = self._sampler.indices(self._deal.positions(self._step), self._epoch)
+        self._step += 1
+        return batch[0] if self._single else batch
+
+    def mark(self) -> None: ...
+
+    def saved(self, batch: int, mark: Any) -> dict[str, Any]:
+        steps, sampler = batch - self._start, self._sampler
+        return {
+            "kind": "distributed",
+            "samples": self._deal.consumed(steps),
+            "batches": self._begun + steps * self.stride,
+            "seed": sampler.seed,
+            "epoch": self._epoch,
+            "shuffle": sampler.shuffle,
+        }
+
+
+class Walk:
+    """Any other sampler: one step after the other, with random numbers of its own if it draws from global ones.
+
+    So its order hangs on the epoch's seed alone, and neither the trainer's draws nor a stop in between change it.
+    """
+
+    stride, shift = 1, 0
+
+    def __init__(self, of: Shape, facts: Facts, saved: dict[str, Any]) -> None:
+        self._of, self._sampler, self._start = of, of.sampler, facts.start
+        self._surroundings = Enclosed(mix(facts.seed, _SAMPLER), facts.order)
+        self._generator = self._own_generator(facts.order)
+        self.before: Any = deque(maxlen=NEIGHBOURS)  # given already, and drawn again
+        self._kept: dict[str, Any] = {}
+        if "generator" in saved:
+            generators.unpack(self._generator, saved["generator"])
+        if "epoch" in saved and hasattr(self._sampler, "set_epoch"):
+            self._sampler.set_epoch(saved["epoch"])
+        if type(self._generator) is torch.Generator:
+            self._kept["generator"] = generators.pack(self._generator)
+        if isinstance(getattr(self._sampler, "epoch", None), int):
+            self._kept["epoch"] = self._sampler.epoch
+        self._mark: Any = None
+        self._begin(saved)
+
+    def _own_generator(self, order: Origin) -> Any:
+        if kind(self._sampler) == "random":  # with replacement, or longer than its data set
+            source, made = self._sampler, order.generator()
+            self._sampler = RandomSampler(source.data_source, source.replacement, source._num_samples, made)
+            return None
+        return getattr(self._sampler, "generator", None)
+
+    def _begin(self, saved: dict[str, Any]) -> None:
+        states = saved.get("state")
+        with self._surroundings:
+            self._steps: Iterator[Any] = resumed(self._sampler, tuple(states) if states is not None else None)
+            self._states = States(self._sampler, self._steps)
+            # A generator has not begun to run, and its sampler does not know yet where it is: we do.
+            self._mark = self._states.take() if states is None else tuple(states)
+            for number in range(self._start if states is None else saved.get("again", 0)):
+                try:
+                    self.before.append(self._step())
+                except StopIteration:
+                    raise StateMismatch("batches of its sampler", self._start, number, "there are fewer") from None
+
+    def __next__(self) -> Any:
+        with self._surroundings:
+            return self._step()
+
+    def _step(self) -> Any:
+        size = self._of.batch_size
+        if size is None:
+            batch = next(self._steps)
+        else:
+            batch = list(islice(self._steps, size))
+            if not batch or (self._of.drop_last and len(batch) < size):
+                raise StopIteration
+        if self._states.there_are_any:
+            self._mark = self._states.take()
+        return batch
+
+    def mark(self) -> Any:
+        return self._mark
+
+    def saved(self, batch: int, mark: Any) -> dict[str, Any]:
+        state = {"kind": "other", "of": type(self._of.sampler).__name__, **self._kept}
+        if isinstance(mark, Unsaved):
+            raise unpack_error(mark.error)[0]
+        return state if mark is None else state | {"state": list(mark)}
