@@ -30,6 +30,7 @@ from holdfast._worker.attributes import Attributes, Place
 from holdfast._worker.collate_types import types_added_by_user
 from holdfast._worker.describe import describe
 from holdfast._worker.job import Job, Post
+from holdfast._worker.life import is_recipe
 from holdfast._worker.settings import gather
 from holdfast._worker.sharding import Ranks
 from holdfast._worker.stateful import has_state
@@ -248,7 +249,7 @@ class CrewIterator(_Iterator):
         self._begin_epoch(loader, base)
         progress = self._progress
         self._crew.begin(progress.told(), progress.draws, progress.trail, self._attributes.changes())
-        if progress.trail is not None and has_state(self._dataset):
+        if progress.trail is not None and not is_recipe(self._dataset) and has_state(self._dataset):
             self._crew.settle()  # as torchdata does: whoever asks for the state gets it, also if he drops the iterator
 
     def _next_data(self) -> Any:

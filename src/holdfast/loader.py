@@ -13,6 +13,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 import holdfast._worker.collate_types  # noqa: F401  # now: it remembers what torch can collate by itself
 from holdfast._engine.tally import Tally
 from holdfast._system import starts
+from holdfast._worker.life import is_recipe
 from holdfast._worker.sharding import SHARDS
 
 from .fault import Fault
@@ -32,9 +33,8 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
     All of torch's arguments, with torch's meaning, and:
 
     Args:
-        start: how worker processes are started: ``"auto"`` (forked from a clean, warm process; on Windows spawned
-        ahead of
-            need), ``"zygote"``, ``"standby"``, ``"fork"``, ``"spawn"`` or ``"forkserver"``.
+        start: how worker processes are started: ``"auto"`` (forked from a clean, warm process; on Windows spawned ahead
+            of need), ``"zygote"``, ``"standby"``, ``"fork"``, ``"spawn"`` or ``"forkserver"``.
             ``multiprocessing_context`` is honoured when ``start`` is ``"auto"``.
         workers: ``"process"``, or ``"thread"`` for code that releases the GIL. Threads share the data set; they
             learn who they are from ``holdfast.get_worker_info()`` (torch's function says None there), whose ``rng``
@@ -92,7 +92,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         allow_empty: bool = False,
         snapshot_every_n_steps: int = 1,
     ) -> None:
-        if hasattr(type(dataset), "_holdfast_own"):
+        if is_recipe(dataset):
             from .recipe import look_into
 
             look_into(dataset)  # a recipe: is it one for an iterable data set?

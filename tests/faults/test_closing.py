@@ -7,8 +7,12 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import torch
+from torch.utils.data import Dataset, Sampler
 from trainers import Ends, Trainer, family, run, script, started
 
 from holdfast import DataLoader
@@ -441,3 +445,52 @@ def test_a_fork_of_the_trainer_leaves_the_parents_workers_alone(tmp_path):
         """,
     )
     assert run(path, flags=TELLING).ok().lines == ["fine"]
+
+
+class Interrupting(Sampler[int]):
+    """Ctrl-C comes while the loader takes in its index: in the middle of the crew's work, not while it waits."""
+
+    def __init__(self, size: int, at: int) -> None:
+        self.size, self.at = size, at
+
+    def __iter__(self) -> Iterator[int]:
+        for index in range(self.size):
+            if index == self.at:
+                self.at = -1
+                signal.raise_signal(signal.SIGINT)
+            yield index
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class Noisy(Dataset[Any]):
+    def __getitem__(self, index: int) -> Any:
+        return index, torch.rand(()).item()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("interrupted_at", [17, 22, 39])  # iter() takes the first 16
+def test_an_iterator_goes_on_with_the_batch_that_was_due_when_it_is_interrupted_at_work(persistent, interrupted_at):
+    def run(at: int) -> tuple[list[Any], int]:
+        torch.manual_seed(1)
+        options = {"batch_size": 4, "num_workers": 2, "persistent_workers": persistent, "collate_fn": tuple}
+        loader = DataLoader(Noisy(), sampler=Interrupting(40, at), **options)
+        got, interrupts, batches = [], 0, None
+        while True:
+            try:
+                batches = batches or iter(loader)
+                got.append(next(batches))
+            except KeyboardInterrupt:
+                interrupts += 1
+            except StopIteration:
+                break
+        later = list(loader)
+        assert len(later) == 10
+        loader._iterator = None
+        return got + later, interrupts
+
+    expected, _ = run(-1)
+    got, interrupts = run(interrupted_at)
+    assert interrupts == 1
+    assert got == expected

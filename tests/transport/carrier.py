@@ -27,7 +27,7 @@ class Carrier:
             self.arena.give_back(block)
         loaded = unpack(pack(Loaded(0, *self.encoder.encode(value))))
         assert isinstance(loaded, Loaded)
-        layout = self.decoder.learn(Encoded(*loaded[1:]))
+        layout = self.decoder.learn(Encoded(*loaded[1:5]))
         return self.decoder.decode(layout, loaded.blocks, loaded.inline)
 
     def _extended(self, base: int, size: int) -> None:

@@ -53,8 +53,7 @@ from .tally import Tally
 from .trail import Trail
 from .watch import Watch
 
-_WANTED = Wanted()
-_TICKED = Ticked()
+_WANTED, _TICKED = Wanted(), Ticked()
 
 
 class Crew:
@@ -71,6 +70,7 @@ class Crew:
         self._flow = Flow(self._machine, judge.streams)
         self._epoch = Begin(0, 0, None)
         self._outcome: Result | None = None
+        self._due: int | None = None  # the batch whose outcome it is
         self._owner, self.closed = os.getpid(), False
         leaving.close_at_exit(self)
 
@@ -84,7 +84,7 @@ class Crew:
 
     def begin(self, epoch: Begin, draws: Draws, trail: Trail | None, changes: Changes = UNCHANGED) -> None:
         """An epoch, or the rest of one: of batches that ``draws`` gives, or of streams where there is a ``trail``."""
-        self._draws, self._outcome = draws, None
+        self._draws, self._outcome, self._due = draws, None, None
         self._flow.begin(trail)
         try:
             start, done = draws.position if trail is None else (0, frozenset())
@@ -115,15 +115,26 @@ class Crew:
                 self._go_on(_TICKED)
             else:
                 raise self._inquest.late(timeout, self._watch, self._roster.items())
-        self._outcome = None
-        if not isinstance(outcome, Error):
-            return outcome.value()
-        error = outcome.error
+        value: Any = outcome.error if (is_error := isinstance(outcome, Error)) else outcome.value()
+        self._hand_over(is_error)
         del outcome
+        if not is_error:
+            return value
         try:
-            raise error
+            raise value
         finally:
-            del error  # its traceback holds this frame, and the frame of the iterator, whose death must close us
+            del value  # its traceback holds this frame, and the frame of the iterator, whose death must close us
+
+    def _hand_over(self, is_error: bool) -> None:
+        """Only now, when nothing stands between it and the user, is a batch delivered: an interrupt may have come."""
+        batch, self._outcome, self._due = self._due, None, None
+        if batch is None:
+            return
+        if self._bound:
+            self._flow.deliver(batch, self._draws.places)
+        else:
+            number = batch - self._machine.first
+            self._judge.deliver(number, self._draws.deliver(number), is_error=is_error)
 
     def settle(self) -> None:
         """Until it is known of every stream where it began, or that this cannot be known."""
@@ -271,7 +282,7 @@ class Crew:
         for command in commands:
             match command:
                 case Deliver():
-                    self._deliver(command.batch)
+                    self._due, self._outcome = command.batch, self._results.take(command.batch)
                 case Send():
                     self._send(command.who, command.batch)
                 case Draw():
@@ -294,14 +305,6 @@ class Crew:
             self._try(trial)
         if draw and not self.closed:
             self._draw_batches(draw)
-
-    def _deliver(self, batch: int) -> None:
-        self._outcome = outcome = self._results.take(batch)
-        if not self._bound:
-            number = batch - self._machine.first
-            self._judge.deliver(number, self._draws.deliver(number), is_error=type(outcome) is Error)
-        else:
-            self._flow.deliver(batch, self._draws.places)
 
     def _send(self, who: Worker, batch: int) -> None:
         index = self._index_of(batch)

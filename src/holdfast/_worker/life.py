@@ -88,6 +88,11 @@ def of_this_thread() -> Iterator[None]:
         life.end()
 
 
+def is_recipe(thing: object) -> bool:
+    """Whether it is a ``per_worker``, which is made where it is first looked into."""
+    return hasattr(type(thing), "_holdfast_own")
+
+
 def unwrap(thing: T) -> T:
     """What a ``per_worker`` stands for, in this life; everything else is itself."""
     own: Callable[[T], T] | None = getattr(type(thing), "_holdfast_own", None)

@@ -1,4 +1,4 @@
-"""Failures of pools, shared memory, ranks and resumed runs. None of their promises is kept in this version."""
+"""Failures of pools, shared memory, ranks and resumed runs. Few of their promises are kept in this version."""
 
 from __future__ import annotations
 
@@ -132,27 +132,54 @@ BEYOND = (
     Failure(
         "F80",
         "no resume in the middle of an epoch",
-        today="After a restart the epoch begins anew, or skips through hours of data; torchdata asserts an equal "
-        "number of workers.",
+        today="After a restart the epoch begins anew, or skips through hours of data: `'DataLoader' object has no "
+        "attribute 'state_dict'`. torchdata: `AssertionError`, without a word, with another number of workers; "
+        "`naively fast-forwarding your dataset by 90000 steps`.",
         cause="torch's loader has no state. torchdata's `StatefulDataLoader` keeps one per worker, and ignores a load "
         "after `iter()`.",
-        promise="exact, at once, for any number of workers and ranks.",
+        promise="`loader.state_dict()` and `load_state_dict()`, and the very next batch comes with the same random "
+        "numbers: for any number of workers, and of ranks with holdfast's `DistributedSampler`. At once with "
+        "`shuffle=`; other samplers take up their own state, or are asked again for their indices, and nothing is "
+        "fetched. An iterable data set takes up its own state, or is read again and compared: with as many workers as "
+        "before or, divided by `shard=`, with any number. What cannot be exact is an error that says so, and so is a "
+        "load after `iter()`.",
         remedy="Save the number of batches and skip them with the same seed; or `torchdata.stateful_dataloader` with "
-        "the same `num_workers`.",
-        patterns=(r"resum(e|ing)[^\n]{0,60}(epoch|loader|training)", r"StatefulDataLoader", r"mid.epoch"),
-        available=False,
+        "the same `num_workers`, loaded before `iter()`.",
+        patterns=(
+            r"'DataLoader' object has no attribute '(load_)?state_dict'",
+            r"(stateful_dataloader\.py\", line [\s\S]{0,4000}?)?assert self\._num_workers == state_dict[^\n]*",
+            r"State doesn't contain key '\w+' expected for (multi|single )process dataloader",
+            r"Neither dataset nor iter\(dataset\) defines state_dict[^\n]*",
+            r"naively fast-forwarding your dataset[^\n]*",
+            r"last_yielded_worker_id does not match[^\n]*",
+            r"resuming from a checkpoint that ended before the epoch ended[^\n]*",
+            r"Will skip the first \d+ (epochs|batches)[^\n]*",
+            r"resum(e|ing)[^\n]{0,60}(epoch|loader|training)",
+            r"continu(e|ing) (the )?training[^\n]{0,40}(batch|epoch|left off|stopped)",
+            r"(sav|restor|checkpoint)(e|ing)?\b[^\n]{0,30}\b(data ?loader|sampler)\b",
+            r"state_dict[^\n]{0,30}\b(data ?loader|sampler)\b",
+            r"StatefulDataLoader",
+            r"skip_first_batches",
+            r"mid.epoch",
+        ),
+        codes=("HF602", "HF603", "HF604"),
     ),
     Failure(
         "F81",
         "a resumed run repeats or drops samples",
         today="Some samples come twice, or not at all, after a restart.",
-        cause="Workers were ahead of the training loop when the state was saved: what was prefetched counts as seen.",
-        promise="only delivered batches count.",
-        remedy="Count batches in the training loop, not in the sampler.",
+        cause="Workers were ahead of the training loop when the state was saved: what was prefetched counts as seen. "
+        "Or they have copies of the data set, and the trainer's own has not moved.",
+        promise="`loader.state_dict()` is that of the last batch that was given, wherever sampler and workers are. A "
+        "loop that fetches ahead says how many it has trained on: `state_dict(at=steps)`.",
+        remedy="Count batches in the training loop, not in the sampler or the data set.",
         patterns=(
             r"(resum|restart|checkpoint)[^\n]{0,80}(repeats?|drops?|twice|skips?|duplicat)[^\n]{0,30}(samples?|batch)",
+            r"(samples?|batch(es)?)[^\n]{0,40}(repeated|dropped|twice|missing|skipped|duplicat)[^\n]{0,40}"
+            r"(resum|restart|checkpoint)",
+            r"prefetch[^\n]{0,60}(lost|dropped|skipped|missing)",
         ),
-        available=False,
+        codes=("HF604",),
     ),
     Failure(
         "F82",
@@ -179,17 +206,20 @@ BEYOND = (
     Failure(
         "F84",
         "ranks have unequal shares",
-        today="`Watchdog caught collective operation timeout`: one rank waits for another at the end; or tail samples "
-        "come twice.",
-        cause="`DistributedSampler` repeats or drops samples to make shares equal; iterable shards are unequal.",
-        promise="each sample once, and equal numbers of steps.",
+        today="`Watchdog caught collective operation timeout`, or with gloo `Timed out waiting 1800000ms for recv "
+        "operation to complete`: one rank waits for another at the end. Or tail samples come twice, or never.",
+        cause="`DistributedSampler` repeats or drops samples to make shares equal; shares that are cut otherwise are "
+        "unequal, and so are shards of an iterable data set.",
+        promise='holdfast\'s `DistributedSampler(dataset, tail="exact")`: each sample once, and equal numbers of '
+        "steps. An iterable data set has no length to deal by: there it is up to the data set.",
         remedy="`drop_last=True`, or `torch.distributed.algorithms.join.Join` for unequal ends.",
         patterns=(
             r"Watchdog caught collective operation timeout[^\n]*",
+            r"Timed out waiting \d+ ?ms for (recv|send) operation to complete",
+            r"(uneven|unequal|different)[^\n]{0,30}(lengths?|batches|steps|shards|inputs)[^\n]{0,30}\branks?\b",
             r"DistributedSampler",
             r"uneven (shards|inputs)",
         ),
-        available=False,
     ),
     Failure(
         "F85",

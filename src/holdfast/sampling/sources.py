@@ -7,7 +7,7 @@ is asked again for all that it gave, and nothing of that is fetched.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -81,9 +81,9 @@ def opened(index_sampler: Any, facts: Facts, saved: dict[str, Any]) -> Source:
     of = shape(index_sampler)
     match kind(of.sampler):
         case "sequential":
-            return Slices("sequential", range(len(of.sampler.data_source)), of, facts, saved)
+            return Slices(len(of.sampler), lambda: range(len(of.sampler)), of, facts, saved)
         case "random" if not of.sampler.replacement and of.sampler.num_samples <= len(of.sampler.data_source):
-            return Slices("random", _permuted(of.sampler, facts.order), of, facts, saved)
+            return Slices(of.sampler.num_samples, lambda: _permuted(of.sampler, facts.order), of, facts, saved)
         case "distributed":
             return Dealt(of, facts, saved)
         case _:
@@ -96,15 +96,21 @@ def _permuted(sampler: RandomSampler, order: Origin) -> torch.Tensor:
 
 
 class Slices:
-    """An order that is known as a whole."""
+    """An order that is known as a whole. It is made when the first batch is asked for, while workers are starting."""
 
     stride, shift = 1, 0
     before: Sequence[Any] = ()
 
     def __init__(
-        self, kind: str, order: Sequence[int] | torch.Tensor, of: Shape, facts: Facts, saved: dict[str, Any]
+        self,
+        length: int,
+        make: Callable[[], Sequence[int] | torch.Tensor],
+        of: Shape,
+        facts: Facts,
+        saved: dict[str, Any],
     ) -> None:
-        self._kind, self._order, self._length = kind, order, len(order)
+        self._kind, self._length, self._make = kind(of.sampler), length, make
+        self._order: Sequence[int] | torch.Tensor | None = None
         self._size, self._single, self._drops = of.batch_size or 1, of.batch_size is None, of.drop_last
         self._start, self._begun = facts.start, saved.get("samples", 0)
         self._at = self._begun
@@ -114,6 +120,8 @@ class Slices:
         if at >= self._length or (self._drops and end > self._length):
             raise StopIteration
         self._at = end
+        if self._order is None:
+            self._order = self._make()
         part = self._order[at:end]
         batch = part.tolist() if isinstance(part, torch.Tensor) else list(part)
         return batch[0] if self._single else batch
