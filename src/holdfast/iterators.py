@@ -66,7 +66,7 @@ class _Iterator(_BaseDataLoaderIter):
         self._counts = self._dataset_kind == _DatasetKind.Iterable  # torch warns of iterables longer than their len
         self._policy = policy(loader.on_error)
         find = functools.partial(describe, loader.dataset)
-        self._length = loader.__len__
+        self._sampler, self._deal = loader._index_sampler, loader._deal()  # not the loader, which may hold us
         self._judge = Judge(self._policy, loader.faults, find, auto_collation=self._auto_collation)
         # Items that are too few for a batch are dropped without a word, so nothing can be said then.
         self._must_give = self._counts and not loader.allow_empty and not loader.drop_last
@@ -150,8 +150,7 @@ class _Iterator(_BaseDataLoaderIter):
         """Until the state of every stream can be told."""
 
     def __len__(self) -> int:
-        length: Callable[[], int] = self._length
-        return length()
+        return self._deal.steps if self._deal is not None else len(self._sampler)
 
     def _pinned(self, data: Any) -> Any:
         return pin_memory(data, self._pin_memory_device) if self._pin_memory else data

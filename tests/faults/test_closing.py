@@ -494,3 +494,15 @@ def test_an_iterator_goes_on_with_the_batch_that_was_due_when_it_is_interrupted_
     got, interrupts = run(interrupted_at)
     assert interrupts == 1
     assert got == expected
+
+
+def test_the_workers_of_a_persistent_iterator_end_with_it_when_its_loader_is_gone():
+    iterator = iter(DataLoader(NUMBERS, num_workers=2, persistent_workers=True))
+    next(iterator)
+    ends = Ends(worker.pid for worker in iterator._workers)
+    gc.disable()  # nothing may hold it in a cycle
+    try:
+        del iterator
+        assert ends.wait(PATIENCE) == []
+    finally:
+        gc.enable()

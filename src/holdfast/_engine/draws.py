@@ -84,6 +84,8 @@ class Draws:
 
     def mark_before(self, batch: int, back: int) -> tuple[Any, int]:
         """What is kept of the sampler where it was ``back`` batches before this one, or less; and how many it is."""
+        if self._mark is None:
+            return None, 0
         number = next(number for number in range(max(self.start, batch - back) - 1, batch) if number in self._marks)
         return self._marks[number], batch - 1 - number
 
@@ -98,7 +100,8 @@ class Draws:
         oldest = next(iter(self.indices), self.count) - NEIGHBOURS
         while (first := next(iter(self._delivered), oldest)) < oldest:
             del self._delivered[first]
-            self._marks.pop(first - 1, None)
+            if self._mark is not None:
+                self._marks.pop(first - 1, None)
         return index
 
     def before(self, batch: int, count: int) -> Iterator[Any]:
