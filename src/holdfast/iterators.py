@@ -62,7 +62,8 @@ class _Iterator(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         loader._run.attend(loader)  # before torch draws a seed
-        super().__init__(cast("DataLoader[Any]", _Unasked(loader)))
+        with loader._run.unmoved(loader):
+            super().__init__(cast("DataLoader[Any]", _Unasked(loader)))
         self._counts = self._dataset_kind == _DatasetKind.Iterable  # torch warns of iterables longer than their len
         self._policy = policy(loader.on_error)
         find = functools.partial(describe, loader.dataset)
@@ -143,7 +144,7 @@ class _Iterator(_BaseDataLoaderIter):
 
     def supersede(self) -> None:
         """A state was loaded into the loader: this iterator has no part in it, and says so when it is asked."""
-        self._awaits_first = self._counts = False
+        self._awaits_first = False
         self._next_data = _too_late  # type: ignore[method-assign]
 
     def settle(self) -> None:
@@ -198,6 +199,7 @@ class CrewIterator(_Iterator):
         loader._parking.warn_of_habit()
         self._parking, self._loader = weakref.ref(loader._parking), weakref.ref(loader)
         self._attributes = Attributes(self._dataset if loader.workers != "thread" else None)
+        self._seed = [0]  # of this epoch, as workers are told that are started in it
         self._staff(loader)
         self._reset(loader, first_iter=True)
 
@@ -218,7 +220,7 @@ class CrewIterator(_Iterator):
         may_fork = starts.may_fall_back(loader.start, loader.multiprocessing_context)
         watch = Watch(loader.stall_timeout, loader.max_worker_memory)
         ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=start == "thread")
-        starter = launcher(start, job, _posts(loader, int(self._base_seed), ear), may_fork=may_fork)
+        starter = launcher(start, job, _posts(loader, self._seed, ear), may_fork=may_fork)
         if starter.forks:
             loader._notices.look_for_handles(self._dataset)
         told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory
@@ -247,6 +249,7 @@ class CrewIterator(_Iterator):
         assert self._crew is not None
         self._begin_epoch(loader, base)
         progress = self._progress
+        self._seed[0] = progress.epoch.seed
         self._crew.begin(progress.told(), progress.draws, progress.trail, self._attributes.changes())
         if progress.trail is not None and not is_recipe(self._dataset) and has_state(self._dataset):
             self._crew.settle()  # as torchdata does: whoever asks for the state gets it, also if he drops the iterator
@@ -273,8 +276,7 @@ class CrewIterator(_Iterator):
         loader = self._loader()
         if loader is None or loader._run.progress is not self._progress:
             raise RuntimeError("this iterator was interrupted, and its loader has begun another one or is gone")
-        state = state_of(loader, None)
-        loader._run.loaded = state | {"faults": {}}  # they are in the ledger
+        loader._run.loaded = state_of(loader, None)
         loader._run.attend(loader)
         self._staff(loader)
         self._begin(loader, None)
@@ -329,7 +331,7 @@ def emptiness(dataset: object) -> EmptyDataset:
     return EmptyDataset(type(dataset).__name__, kind_of_emptiness(dataset))
 
 
-def _posts(loader: DataLoader[Any], seed: int, ear: Ear) -> Callable[[int], Post]:
+def _posts(loader: DataLoader[Any], seed: list[int], ear: Ear) -> Callable[[int], Post]:
     """What each worker is told of itself: the trainer's surroundings as they are when it is started."""
     seats, shared, measures = loader.num_workers, loader.max_shared_memory, loader.max_worker_memory is not None
     limit = shared // seats if shared is not None else None
@@ -339,7 +341,7 @@ def _posts(loader: DataLoader[Any], seed: int, ear: Ear) -> Callable[[int], Post
         is_first = seat in first_lives
         first_lives.discard(seat)
         tells = is_first and ear.wants_items, is_first and ear.wants_random and seat == 0
-        return Post(seat, seats, seed, limit, *_surroundings(), measures, *tells)
+        return Post(seat, seats, seed[0], limit, *_surroundings(), measures, *tells)
 
     return post
 

@@ -117,16 +117,18 @@ class Ledger(Sequence[Fault]):
 
     # From one run to the next
 
-    def saved(self) -> dict[str, Any]:
-        """What limits and refills hang on, for a loader's state: plain and small. Empty when nothing went wrong."""
+    def saved(self, ahead: int = 0) -> dict[str, Any]:
+        """What limits and refills hang on, for a loader's state: plain and small. ``ahead``: left out of batches that
+        are not delivered."""
         bad = [index for index in self._bad if type(index) in (int, str)][:_SAVED]
-        return {"seen": self.seen, "skipped": self.skipped, "bad": bad} if self.skipped or bad else {}
+        return {"seen": self.seen, "skipped": self.skipped - ahead, "bad": bad}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        if saved:
-            self.seen, self._skipped_before = self.seen + saved["seen"], saved["skipped"]
-            for index in saved["bad"]:
-                self.remember(index)
+        """Go on from what an earlier run has seen and left out."""
+        self.seen = saved["seen"]
+        self._skipped_before += saved["skipped"] - self.skipped
+        for index in saved["bad"]:
+            self.remember(index)
 
     # Reading
 

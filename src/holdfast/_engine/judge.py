@@ -14,7 +14,7 @@ from holdfast._transport.faults import add_note, unpack_error
 from holdfast._transport.messages import Report
 from holdfast._worker.fetch import listed
 from holdfast.errors import AllSamplesBad, Unaccounted, WorkerDied
-from holdfast.fault import Fault
+from holdfast.fault import LEFT_OUT, Fault
 from holdfast.ledger import Ledger, hashable
 from holdfast.policies import Again, Answer, Hold, Leave, Policy, Put, Skip, Stand
 from holdfast.quarantine import Quarantine
@@ -120,6 +120,10 @@ class Judge:
         self.ledger.seen += size
         if not is_error:
             self._delivered += size - (len(case.gone) if case else 0)
+
+    def left_out_ahead(self) -> int:
+        """How many samples the ledger has as left out of batches that are not delivered."""
+        return sum(fault.action in LEFT_OUT for case in self._cases.values() for fault in case.met)
 
     def abandon(self, batch: int, index: Any, error: BaseException) -> None:
         """What ends a worker, or the user's Ctrl-C, came out of loading this batch in the trainer itself."""

@@ -127,6 +127,14 @@ class Trail:
             told[name] = [item for item in those if item < upto.items]
         return {name: those for name, those in told.items() if those}
 
+    def left_out_ahead(self) -> int:
+        """How many items were left out of batches that are not delivered."""
+        ahead = 0
+        for seat, point in enumerate(self.points):
+            _, *left_out = self._history(seat)
+            ahead += sum(item >= point.items for items in left_out for item in items)
+        return ahead
+
     def left_off(self) -> list[Point]:
         """Of streams that have ended: where the next epoch begins, with the state in which each left its data set."""
         return [self._left_off(seat) for seat in range(self._seats)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -57,3 +59,14 @@ def _state(data: str, size: int) -> torch.Tensor:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}...")
+
+
+@contextmanager
+def unmoved(generators: Iterable[torch.Generator]) -> Iterator[None]:
+    """Whatever is drawn from these inside was not drawn."""
+    states = [(generator, generator.get_state()) for generator in generators]
+    try:
+        yield
+    finally:
+        for generator, state in states:
+            generator.set_state(state)

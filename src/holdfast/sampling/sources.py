@@ -73,9 +73,31 @@ def kind(sampler: Any) -> str:
     """What a saved state calls it. Only what is exactly torch's, or ours, is known to do what torch's does."""
     if type(sampler) is SequentialSampler:
         return "sequential"
-    if type(sampler) is RandomSampler:
+    if type(sampler) is RandomSampler and not sampler.replacement and sampler.num_samples <= len(sampler.data_source):
         return "random"
     return "distributed" if isinstance(sampler, DistributedSampler) else "other"
+
+
+def unasked(index_sampler: Any) -> dict[str, Any]:
+    """What is saved of a sampler that has given nothing yet. All keys are there: checkpoints may be read in place."""
+    sampler = shape(index_sampler).sampler
+    match kind(sampler):
+        case "distributed":
+            return _dealt(sampler, 0, 0, sampler.epoch)
+        case "other":
+            return _walked(sampler)
+        case name:
+            return {"kind": name, "of": len(sampler), "samples": 0}
+
+
+def _dealt(sampler: DistributedSampler, samples: int, batches: int, epoch: int) -> dict[str, Any]:
+    told = {"seed": sampler.seed, "epoch": epoch, "shuffle": sampler.shuffle}
+    return {"kind": "distributed", "samples": samples, "batches": batches, **told}
+
+
+def _walked(sampler: Any, **known: Any) -> dict[str, Any]:
+    nothing = {"generator": None, "epoch": None, "state": None, "again": 0}
+    return {"kind": "other", "of": type(sampler).__name__, **nothing, **known}
 
 
 def opened(index_sampler: Any, facts: Facts, saved: dict[str, Any]) -> Source:
@@ -84,7 +106,7 @@ def opened(index_sampler: Any, facts: Facts, saved: dict[str, Any]) -> Source:
     match kind(of.sampler):
         case "sequential":
             return Slices(len(of.sampler), lambda: range(len(of.sampler)), of, facts, saved)
-        case "random" if not of.sampler.replacement and of.sampler.num_samples <= len(of.sampler.data_source):
+        case "random":
             return Slices(of.sampler.num_samples, lambda: _permuted(of.sampler, facts.order), of, facts, saved)
         case "distributed":
             return Dealt(of, facts, saved)
@@ -165,15 +187,8 @@ class Dealt:
         return batch[0] if self._single else batch
 
     def saved(self, batch: int, mark: Any) -> dict[str, Any]:
-        steps, sampler = batch - self._start, self._sampler
-        return {
-            "kind": "distributed",
-            "samples": self._deal.consumed(steps),
-            "batches": self._begun + steps * self.stride,
-            "seed": sampler.seed,
-            "epoch": self._epoch,
-            "shuffle": sampler.shuffle,
-        }
+        steps = batch - self._start
+        return _dealt(self._sampler, self._deal.consumed(steps), self._begun + steps * self.stride, self._epoch)
 
 
 class Walk:
@@ -190,9 +205,9 @@ class Walk:
         self._generator = self._own_generator(facts.order)
         self.before: Any = deque(maxlen=NEIGHBOURS)  # given already, and drawn again
         self._kept: dict[str, Any] = {}
-        if "generator" in saved:
+        if saved.get("generator") is not None:
             generators.unpack(self._generator, saved["generator"])
-        if "epoch" in saved and hasattr(self._sampler, "set_epoch"):
+        if saved.get("epoch") is not None and hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(saved["epoch"])
         if type(self._generator) is torch.Generator:
             self._kept["generator"] = generators.pack(self._generator)
@@ -202,7 +217,7 @@ class Walk:
         self._begin(saved)
 
     def _own_generator(self, order: Origin) -> Any:
-        if kind(self._sampler) == "random":  # with replacement, or longer than its data set
+        if type(self._sampler) is RandomSampler:  # with replacement, or longer than its data set
             source, made = self._sampler, order.generator()
             self._sampler = RandomSampler(source.data_source, source.replacement, source._num_samples, made)
             return None
@@ -242,7 +257,6 @@ class Walk:
         return (lambda: self._mark) if self._states.there_are_any else None
 
     def saved(self, batch: int, mark: Any) -> dict[str, Any]:
-        state = {"kind": "other", "of": type(self._of.sampler).__name__, **self._kept}
         if isinstance(mark, Unsaved):
             raise unpack_error(mark.error)[0]
-        return state if mark is None else state | {"state": list(mark)}
+        return _walked(self._of.sampler, **self._kept, **({} if mark is None else {"state": list(mark)}))

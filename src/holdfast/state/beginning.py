@@ -30,7 +30,8 @@ def begun(loader: Any, judge: Judge, base: int | None, shared: int | None) -> Pr
     judge.begin(epoch.number, Refill(epoch.seed, chosen_from, draws.before, draws.after))
     for seat, history in enumerate(progress.histories):
         judge.streams.resume(seat if loader.num_workers else None, history)
-    loader.faults.resume(state.get("faults", {}))
+    if "faults" in state:
+        loader.faults.resume(state["faults"])
     run.progress, run.loaded = progress, None
     return progress
 
@@ -49,7 +50,7 @@ def _of_batches(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) 
         before=source.before,
         mark=source.mark,
     )
-    return Progress(epoch, draws, source=source)
+    return Progress(epoch, draws, source=source, ahead=judge.left_out_ahead)
 
 
 def _of_streams(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) -> Progress:
@@ -60,7 +61,8 @@ def _of_streams(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) 
         return judge.streams.history(None if alone else seat)
 
     trail = Trail(loader.num_workers, history, begin.points, begin.dealt)
-    return Progress(epoch, draws, trail=trail, before=begin.before, histories=begin.histories)
+    ahead = trail.left_out_ahead
+    return Progress(epoch, draws, trail=trail, before=begin.before, histories=begin.histories, ahead=ahead)
 
 
 def _left_off(loader: Any) -> Streams:

@@ -10,9 +10,17 @@ from holdfast.errors import StateMismatch, StateTooNew
 from holdfast.sampling.sources import kind, shape
 
 from .saving import FORMAT, length_of
-from .streams import loaded_streams
+from .streams import loaded_streams, not_whole
 
 _NEEDED = ("epoch", "batch", "seed", "order", "springs", "length", "batch_size", "num_workers", "sampler")
+
+_OF_SAMPLER = {
+    "none": (),
+    "sequential": ("of", "samples"),
+    "random": ("of", "samples"),
+    "distributed": ("samples", "batches", "seed", "epoch", "shuffle"),
+    "other": ("of", "generator", "epoch", "state", "again"),
+}
 
 
 def checked(loader: Any, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,10 +31,13 @@ def checked(loader: Any, state: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"this is not a state of a holdfast loader: it has {sorted(map(str, state))[:8]}")
     if state["holdfast"] > FORMAT:
         raise StateTooNew(state["holdfast"], FORMAT)
-    missing = [name for name in _NEEDED if name not in state]
-    if missing:
-        raise ValueError(f"the state is not whole: it has no {', '.join(missing)}")
+    if missing := [name for name in _NEEDED if name not in state]:
+        raise not_whole(missing)
     own = deepcopy(dict(state))
+    if missing := [
+        name for name in _OF_SAMPLER.get(own["sampler"].get("kind"), ("kind",)) if name not in own["sampler"]
+    ]:
+        raise not_whole([f"sampler.{name}" for name in missing])
     iterable = own["sampler"]["kind"] == "none"
     if iterable != loader._is_iterable:
         names = {True: "an iterable data set", False: "a map-style data set"}
@@ -41,7 +52,7 @@ def checked(loader: Any, state: Mapping[str, Any]) -> dict[str, Any]:
 def _check_middle(loader: Any, state: dict[str, Any]) -> None:
     """In the middle of an epoch its order, and what was given of it, have to be the same."""
     saved = state["sampler"]
-    keeps_count = saved["kind"] in ("none", "other") and "state" not in saved
+    keeps_count = saved["kind"] in ("none", "other") and saved.get("state") is None
     if keeps_count and state["batch_size"] != loader.batch_size:
         why = "how far this epoch is was counted in batches"
         raise StateMismatch("batch_size", state["batch_size"], loader.batch_size, why)

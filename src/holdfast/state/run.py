@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from holdfast._engine.streams import History
 from holdfast._engine.trail import Trail
 from holdfast._transport.messages import Begin
 from holdfast.sampling.distributed import DistributedSampler
+from holdfast.sampling.generators import is_fresh, unmoved
 from holdfast.sampling.sources import Source, kind, shape
 from holdfast.sampling.springs import Origin, Spring, draw
 
@@ -42,7 +44,9 @@ class Progress:
         trail: Trail | None = None,
         before: int = 0,
         histories: tuple[History, ...] = (),
+        ahead: Callable[[], int] = lambda: 0,
     ) -> None:
+        self.ahead = ahead  # how many samples were left out of batches that are not delivered
         self.epoch, self.draws, self.source, self.trail = epoch, draws, source, trail
         self.before = before  # batches of streams that were given with another number of workers
         self.histories = histories  # of streams, from an earlier run
@@ -94,11 +98,22 @@ class Run:
         return epoch
 
     def prepare(self, loader: Any) -> Epoch:
-        """What the next epoch will be, if nothing is seeded anew before it begins."""
-        self.attend(loader)
-        if self._prepared is None or self._seeded_anew():
-            self._prepared = self._drawn(loader, None, None)
+        """What the next epoch will be, if nothing is seeded anew before it begins. Nobody's generator moves by that."""
+        with unmoved(_generators(loader).values()):
+            self.attend(loader)
+            if self._prepared is None or self._seeded_anew():
+                self._prepared = self._drawn(loader, None, None)
         return self._prepared
+
+    def unmoved(self, loader: Any) -> AbstractContextManager[None]:
+        """While an epoch is begun of which a part was given: its numbers were drawn then, not now.
+
+        A generator that nobody has drawn from moves all the same, or it would look as if it were seeded once more.
+        """
+        if self.loaded is None or not self.loaded["batch"]:
+            return nullcontext()
+        own = loader.generator if loader.generator is not None else torch.default_generator
+        return unmoved(one for one in {own, *_generators(loader).values()} if not is_fresh(one))
 
     def springs(self, loader: Any) -> dict[str, list[int]]:
         return {name: self._springs[name].saved() for name in _generators(loader)}

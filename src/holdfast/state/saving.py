@@ -6,11 +6,12 @@ from copy import deepcopy
 from typing import Any
 
 from holdfast._core.refill import NEIGHBOURS
+from holdfast.ledger import Ledger
 from holdfast.policies import policy
-from holdfast.sampling.sources import kind, shape
+from holdfast.sampling.sources import unasked
 
 from .run import Epoch, Progress, Run, keeps_data_set
-from .streams import saved_streams, saved_workers
+from .streams import saved_streams
 
 FORMAT = 1
 
@@ -32,7 +33,7 @@ def _between(loader: Any, run: Run, progress: Progress | None) -> dict[str, Any]
     """Before the first epoch, or after one."""
     state = _common(loader, run, run.prepare(loader))
     if not loader._is_iterable:
-        return state | saved_workers(loader, [])
+        return state
     points = progress.trail.left_off() if progress is not None and progress.trail is not None else []
     return state | saved_streams(loader, points if keeps_data_set(loader) else [])
 
@@ -50,8 +51,8 @@ def _of_map(loader: Any, run: Run, progress: Progress, at: int | None) -> dict[s
     assert source is not None
     mark, again = draws.mark_before(batch, NEIGHBOURS if policy(loader.on_error).tolerant else 0)
     sampler = source.saved(batch, mark) | ({"again": again} if again else {})
-    state = _common(loader, run, progress.epoch) | {"batch": batch, "sampler": sampler}
-    return state | ({"done": sorted(done)} if done else {}) | saved_workers(loader, [])
+    state = _common(loader, run, progress.epoch, progress.ahead())
+    return state | {"batch": batch, "sampler": sampler, "done": sorted(done)}
 
 
 def _of_stream(loader: Any, run: Run, progress: Progress, at: int | None) -> dict[str, Any]:
@@ -64,27 +65,30 @@ def _of_stream(loader: Any, run: Run, progress: Progress, at: int | None) -> dic
         _expect(bool(found), at, f"{before + sum(trail.given)}, or one of the {len(trail.recent) - 1} before it")
         points = found[0]
     batch = before + sum(point.batches for point in points)
-    state = _common(loader, run, progress.epoch) | {"batch": batch}
+    state = _common(loader, run, progress.epoch, progress.ahead()) | {"batch": batch}
     return state | saved_streams(loader, points, progress)
 
 
-def _common(loader: Any, run: Run, epoch: Epoch) -> dict[str, Any]:
-    state = {
+def _common(loader: Any, run: Run, epoch: Epoch, ahead: int = 0) -> dict[str, Any]:
+    """Of map-style data sets everything, and always the same keys. ``ahead``: faults of batches that are not given."""
+    iterable = loader._is_iterable
+    state: dict[str, Any] = {
         "holdfast": FORMAT,
         "epoch": epoch.number,
         "batch": 0,
         "seed": epoch.seed,
         "order": list(epoch.order),
+        "shared_seed": epoch.shared,
         "springs": run.springs(loader),
-        "length": length_of(loader.dataset),
+        "length": None if iterable else length_of(loader.dataset),
         "batch_size": loader.batch_size,
         "num_workers": loader.num_workers,
-        "sampler": {"kind": "none" if loader._is_iterable else kind(shape(loader._index_sampler).sampler)},
+        "sampler": {"kind": "none"} if iterable else unasked(loader._index_sampler),
+        "faults": loader.faults.saved(ahead) if loader._deal() is None else Ledger().saved(),  # a rank's are its own
     }
-    if epoch.shared is not None:
-        state["shared_seed"] = epoch.shared
-    faults = loader.faults.saved()
-    return state | ({"faults": faults} if faults else {})
+    # torchdata has a part for each worker, whose copy of a map-style data set may have a state there.
+    workers = {"_snapshot": {"_worker_snapshots": [None] * loader.num_workers}}
+    return state if iterable else state | {"done": []} | workers
 
 
 def length_of(dataset: Any) -> int | None:

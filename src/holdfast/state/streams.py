@@ -44,7 +44,7 @@ def saved_streams(loader: Any, points: Sequence[Point], progress: Progress | Non
     dealt = [[step, list(counts)] for step, counts in progress.trail.dealt]
     state = {"streams": entries, "shard": loader.shard, "world": world_size(), "before": progress.before}
     flags = [entry["ended"] for entry in entries]
-    return state | ({"dealt": dealt} if dealt else {}) | saved_workers(loader, [point.state for point in points], flags)
+    return state | {"dealt": dealt} | saved_workers(loader, [point.state for point in points], flags)
 
 
 def saved_workers(loader: Any, states: Sequence[Any], ended: Sequence[bool] = ()) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def saved_workers(loader: Any, states: Sequence[Any], ended: Sequence[bool] = ()
     for seat in range(count):
         of_dataset, of_iterator = (states[seat] if seat < len(states) else None) or (None, None)
         fetcher = {"dataset_iter_state": of_iterator, "fetcher_ended": seat < len(ended) and ended[seat]}
-        parts.append({"dataset_state": of_dataset, "fetcher_state": fetcher if loader._is_iterable else None})
+        parts.append({"dataset_state": of_dataset, "fetcher_state": fetcher})
     if not loader.num_workers:
         return parts[0]
     return {"_snapshot": {"_worker_snapshots": {f"worker_{seat}": part for seat, part in enumerate(parts)}}}
@@ -63,8 +63,9 @@ def saved_workers(loader: Any, states: Sequence[Any], ended: Sequence[bool] = ()
 def loaded_streams(loader: Any, state: dict[str, Any]) -> Streams:
     """Where the streams of this loader begin, which may have another number of workers."""
     states, entries = _states(state), state.get("streams", [])
+    _check_whole(state, entries)
     seats, saved = max(1, loader.num_workers), max(1, state["num_workers"])
-    if not entries:
+    if not state["batch"]:
         return Streams(_spread([START.at(one) for one in states], seats))
     shared = loader.shard, state.get("shard")
     if shared[0] != shared[1]:
@@ -83,6 +84,19 @@ def loaded_streams(loader: Any, state: dict[str, Any]) -> Streams:
             "as many workers; or let holdfast divide one stream among any number of them: DataLoader(shard='auto')",
         )
     return Streams((), (*dealt, (step, tuple(entry["items"] for entry in entries))), state["batch"])
+
+
+def _check_whole(state: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+    if state["batch"]:
+        missing = [name for name in ("streams", "shard", "world", "before") if name not in state]
+        missing += [name for name in (*_FEW, "ended") if any(name not in entry for entry in entries)]
+        if missing or len(entries) != max(1, state["num_workers"]):
+            raise not_whole(missing or ["part for each worker"])
+
+
+def not_whole(missing: list[str]) -> ValueError:
+    """Some ways to keep a dict lose parts of it. To go on without them would be to go on somewhere else."""
+    return ValueError(f"the state is not whole: it has no {', '.join(missing)}")
 
 
 def _point(entry: dict[str, Any], state: tuple[Any, Any] | None) -> Point:
