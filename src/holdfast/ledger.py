@@ -19,7 +19,7 @@ __all__ = ["Fault", "Ledger", "hashable"]
 
 QUIET = 30.0  # seconds between two lines about faults of a kind that is known already
 _ROWS = 20  # that a table shows
-_SAVED = 128  # samples known to be bad that a state tells of; others are found out again
+_SAVED = 256  # bytes of samples known to be bad, in a state; others are found out again
 _logger = logging.getLogger("holdfast")
 
 
@@ -117,18 +117,26 @@ class Ledger(Sequence[Fault]):
 
     # From one run to the next
 
-    def saved(self, ahead: int = 0) -> dict[str, Any]:
-        """What limits and refills hang on, for a loader's state: plain and small. ``ahead``: left out of batches that
-        are not delivered."""
-        bad = [index for index in self._bad if type(index) in (int, str)][:_SAVED]
-        return {"seen": self.seen, "skipped": self.skipped - ahead, "bad": bad}
+    def saved(self, unseen: int = 0, ahead: int = 0, answer: Any = None) -> dict[str, Any]:
+        """What limits hang on, and what need not be tried again, for a loader's state: plain and small.
+
+        ``unseen``: of what was seen, does not count. ``ahead``: left out of batches that are not delivered. ``answer``:
+        what is known to be bad and has another one is not told of, as nobody would know what to do about it.
+        """
+        bad: list[Any] = []
+        for index, known in self._bad.items():
+            if answer is None or known.answer != answer or type(index) not in (int, str):
+                continue
+            if len(json.dumps([*bad, index])) <= _SAVED:
+                bad.append(index)
+        return {"seen": self.seen - unseen, "skipped": self.skipped - ahead, "bad": bad}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what an earlier run has seen and left out."""
+        """Go on from what an earlier run, or we ourselves earlier, had seen and left out."""
         self.seen = saved["seen"]
         self._skipped_before += saved["skipped"] - self.skipped
-        for index in saved["bad"]:
-            self.remember(index)
+        told_of = {index: bad for index, bad in self._bad.items() if bad.error is None and bad.answer is None}
+        self._bad = told_of | {index: self.known(index) for index in saved["bad"]}
 
     # Reading
 

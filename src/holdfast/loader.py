@@ -197,7 +197,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         """Go on from there with the next ``iter(loader)``. An iterator that was made before raises when it is used."""
         from .state.loading import checked
 
-        self._run.loaded = checked(self, state) if state else None
+        self._run.load(self, checked(self, state) if state else None)
         running: Any = self._run.iterator()
         if running is not None:
             running.supersede()

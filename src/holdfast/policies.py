@@ -120,6 +120,10 @@ class Policy(ABC):
         """Whether it may ever do anything about a sample that raises, but raise."""
         return True
 
+    def usual(self) -> Leave:
+        """What is done about a sample of which nothing is known but that it is bad."""
+        return next((Leave(part.refill) for part in self.parts() if isinstance(part, Skip)), Leave())
+
 
 @dataclass(frozen=True)
 class Chain(Policy):

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy
-import pytest
 import torch
 from torch.utils.data import (
     BatchSampler,
@@ -455,11 +454,3 @@ def check_from(found: list[Stop], whole: list[list[Any]], resume: Callable[[int]
     for number, stop in enumerate(found, ELSEWHERE):
         elsewhere(number)
         assert rest(resume(number), stop, len(whole)) == left_of(whole, stop), f"resumed at {stop}"
-
-
-def broken(cases: Iterable[str], reasons: dict[str, str]) -> list[Any]:
-    """Cases of which some are known to fail, and why."""
-    return [
-        pytest.param(case, marks=pytest.mark.xfail(strict=True, reason=reasons[case])) if case in reasons else case
-        for case in cases
-    ]

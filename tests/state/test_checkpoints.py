@@ -187,7 +187,7 @@ def test_dcp_with_a_stream_itself_says_that_it_cannot(make, tmp_path):
     """It reads into the structure of the un-begun loader, and the state of a stream has another: give it as text."""
     loader, _ = stopped(make)
     dcp.save({"loader": loader}, checkpoint_id=tmp_path)
-    with pytest.raises((ValueError, CheckpointException), match="not whole|Missing key"):
+    with pytest.raises((ValueError, CheckpointException), match=r"not whole|Missing key"):
         dcp.load({"loader": elsewhere(make)}, checkpoint_id=tmp_path)
 
 

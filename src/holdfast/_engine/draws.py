@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from holdfast._core.refill import NEIGHBOURS
@@ -13,8 +14,8 @@ from holdfast._worker.fetch import listed
 class Draws:
     """Owned by an iterator. ``draw`` is the sampler's ``__next__``; ``lists``: what it gives is a batch of indices.
 
-    ``start``: the number of the first one, of which those ``before`` it are known as neighbours, and some after it are
-    ``done`` already. ``mark``: asked after each draw what is to be kept of the sampler.
+    ``start``: the number of the first one. ``before``: tells of some before that. ``done``: some after it that are done
+    already. ``mark``: asked after each draw what is to be kept of the sampler; ``marks``: what is known of it before.
     """
 
     def __init__(
@@ -24,15 +25,16 @@ class Draws:
         lists: bool = True,
         start: int = 0,
         done: frozenset[int] = frozenset(),
-        before: Iterable[Any] = (),
+        before: Callable[[], Iterable[Any]] = tuple,
         mark: Callable[[], Any] | None = None,
+        marks: Mapping[int, Any] = MappingProxyType({}),
     ) -> None:
         self._draw, self._lists, self._mark = draw, lists, mark
         self._ahead: deque[Any] = deque()  # taken from the sampler before their time, as neighbours
         self._error: BaseException | None = None  # met on the way there, and told when it is due
-        known = list(before)
-        self._delivered = dict(enumerate(known, start - len(known)))  # as far as they are neighbours of any that is not
-        self._marks = {start - 1: mark()} if mark is not None else {}  # of the sampler, behind this batch
+        self._before = before if start else tuple
+        self._delivered: dict[int, Any] = {}  # as far as they are neighbours of any that is not
+        self._marks = dict(marks)  # of the sampler, by batch: behind it
         self._done = done
         self.indices: dict[int, Any] = {}  # of the batches that are not delivered
         self.places: Any = None  # of a stream: what stands for the indices of any batch
@@ -45,6 +47,10 @@ class Draws:
         lowest = next(iter(self.indices), self.count)
         done = {number for number in range(lowest, self.count) if number not in self.indices}
         return lowest, frozenset(done | {number for number in self._done if number >= self.count})
+
+    def samples_since(self, batch: int) -> int:
+        """How many samples were delivered with this batch and those after it."""
+        return sum(len(self._listed(index)) for number, index in self._delivered.items() if number >= batch)
 
     def take(self, count: int, told: Callable[[int, Any], None]) -> tuple[int, bool]:
         """Up to ``count`` more, each ``told`` unless it is done; how many there were, and whether that is the end."""
@@ -86,7 +92,7 @@ class Draws:
         """What is kept of the sampler where it was ``back`` batches before this one, or less; and how many it is."""
         if self._mark is None:
             return None, 0
-        number = next(number for number in range(max(self.start, batch - back) - 1, batch) if number in self._marks)
+        number = next(number for number in range(max(0, batch - back) - 1, batch) if number in self._marks)
         return self._marks[number], batch - 1 - number
 
     def forget_all_but(self, number: int, places: Any) -> None:
@@ -118,6 +124,9 @@ class Draws:
                 yield from self._listed(self._ahead[number - self.count])
 
     def _known(self, number: int) -> list[Any]:
+        if number < self.start and self._before is not tuple:
+            known, self._before = list(self._before()), tuple
+            self._delivered = dict(enumerate(known, self.start - len(known))) | self._delivered
         for drawn in (self.indices, self._delivered):
             if number in drawn:
                 return self._listed(drawn[number])

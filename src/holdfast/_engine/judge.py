@@ -16,7 +16,7 @@ from holdfast._worker.fetch import listed
 from holdfast.errors import AllSamplesBad, Unaccounted, WorkerDied
 from holdfast.fault import LEFT_OUT, Fault
 from holdfast.ledger import Ledger, hashable
-from holdfast.policies import Again, Answer, Hold, Leave, Policy, Put, Skip, Stand
+from holdfast.policies import Again, Answer, Hold, Policy, Put, Stand
 from holdfast.quarantine import Quarantine
 
 from .cases import Case
@@ -210,7 +210,7 @@ class Judge:
         index = case.indices[place]
         known = self.ledger.known(index)
         try:
-            case.amend(place, known.answer or self._usual(), self._refill, self._fits)
+            case.amend(place, known.answer or self.policy.usual(), self._refill, self._fits)
         except LookupError:
             return
         self._in_ledger += 1
@@ -219,10 +219,6 @@ class Judge:
         fault.where, fault.instead = known.where or fault.where, case.instead_of(place)
         case.met.append(fault)
         self._docket.note(fault, "known bad")
-
-    def _usual(self) -> Leave:
-        """For samples that are known from elsewhere."""
-        return next((Leave(part.refill) for part in self.policy.parts() if isinstance(part, Skip)), Leave())
 
     def _fits(self, index: Any) -> bool:
         return not self.ledger.is_bad(index)

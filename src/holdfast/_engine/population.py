@@ -13,6 +13,8 @@ from torch.utils.data import (
     SubsetRandomSampler,
 )
 
+from holdfast.sampling.distributed import DistributedSampler as OfRanks
+
 
 def population(sampler: Any, *, lists: bool = True) -> Sequence[Any] | None:
     """Every index that it can give, or of which it makes ``lists``; None when nobody but the sampler knows.
@@ -23,6 +25,8 @@ def population(sampler: Any, *, lists: bool = True) -> Sequence[Any] | None:
         return population(sampler.sampler) if lists else None  # where a list is one index, a number is none
     if type(sampler) is SubsetRandomSampler:
         return sampler.indices
+    if isinstance(sampler, OfRanks):
+        return range(len(sampler.dataset))  # type: ignore[arg-type]  # torch's Dataset promises no length
     whole = {RandomSampler: "data_source", SequentialSampler: "data_source", DistributedSampler: "dataset"}
     name = whole.get(type(sampler))
     return None if name is None else range(len(getattr(sampler, name)))

@@ -58,10 +58,10 @@ class Streams:
         self._told[whose, report.item] += 1
         if turn < len(history):
             return history[turn]._replace(after=0.0)
-        if replayed:
-            return Answered("put", 0.0, None)  # it was well then; now it only has to count
         fault = self._docket.reported(report, whose, batch=batch, attempts=len(history) + 1)
         answer = Stand() if report.fatal else self._docket.ask(fault)
+        if replayed and not isinstance(answer, Again):
+            return Answered("put", 0.0, None)  # it was well then; now it only has to count
         history.append(said := _in_short(answer))
         if said.action == "raise":
             self._stands[batch] = fault

@@ -78,7 +78,7 @@ class Trail:
         self._answered: dict[int, Point] = {}  # by batch: behind it
         self._ends: dict[int, tuple[int, State]] = {}  # by seat: of how many batches, and in what state it left off
         self._begun = {seat for seat, point in enumerate(self.points) if point is not START}
-        self.recent = deque([tuple(self.points)], maxlen=BACK)
+        self.recent = deque([tuple(self.points)], maxlen=BACK + 1)
 
     @property
     def begun(self) -> bool:
@@ -116,6 +116,8 @@ class Trail:
 
     def past(self, seat: int, batches: int) -> Past:
         """What a worker has to know that is to go on behind so many batches, answered or delivered."""
+        if seat in self.ended and batches >= self.points[seat].batches:
+            return self._left_off(seat).past()  # of this epoch nothing is left; the next one begins there
         point, history = self._behind((batches - 1) * self._seats + seat), self._history(seat)
         return point.past(failed=history.failed, taken_out=history.taken_out, dealt=self.dealt)
 

@@ -57,7 +57,8 @@ def opened(job: Job, notes: Notes, meet: Meet | None, seat: int, past: Past) -> 
     """The stream of this worker for an epoch, at the state where its past is to be gone through."""
     dataset = unwrap(job.dataset)
     stream = resumed(dataset, past.state)
-    states = States(dataset, stream)
+    # What other numbers of workers took is counted from the beginning: a stream that is taken up later cannot tell.
+    states = States(dataset, stream) if not past.dealt else States(None, None)
     if job.shard is not None:
         stream = job.shard.share(stream, seat, max(1, job.seats), past.dealt)
         if past.items:

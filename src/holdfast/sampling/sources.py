@@ -7,8 +7,9 @@ is asked again for all that it gave, and nothing of that is fetched.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -39,6 +40,13 @@ class Shape(NamedTuple):
     drop_last: bool
 
 
+class Kept(NamedTuple):
+    """Of a sampler behind a batch: its state and its iterator's, and whether it has ended with that batch."""
+
+    state: tuple[Any, Any] | Unsaved | None
+    over: bool
+
+
 class Facts(NamedTuple):
     """Of an epoch, as far as a source has to know."""
 
@@ -51,7 +59,13 @@ class Facts(NamedTuple):
 class Source(Protocol):
     stride: int
     shift: int  # batch b has the random numbers of b * stride + shift
-    before: Sequence[Any]  # some batches before the first one, if they are known
+
+    @property
+    def marks(self) -> Mapping[int, Any]:
+        """Of some batches before the first one: what is kept of the place behind them."""
+
+    def before(self) -> Sequence[Any]:
+        """Some batches before the first one, if they are known."""
 
     def __next__(self) -> Any: ...
 
@@ -85,7 +99,7 @@ def unasked(index_sampler: Any) -> dict[str, Any]:
         case "distributed":
             return _dealt(sampler, 0, 0, sampler.epoch)
         case "other":
-            return _walked(sampler)
+            return _walked(sampler, **_at_rest(sampler))
         case name:
             return {"kind": name, "of": len(sampler), "samples": 0}
 
@@ -95,8 +109,18 @@ def _dealt(sampler: DistributedSampler, samples: int, batches: int, epoch: int) 
     return {"kind": "distributed", "samples": samples, "batches": batches, **told}
 
 
+def _at_rest(sampler: Any) -> dict[str, Any]:
+    """Between epochs: what it keeps for the next one."""
+    known = {}
+    own = getattr(sampler, "generator", None)
+    if type(own) is torch.Generator and type(sampler) is not RandomSampler:
+        known["generator"] = generators.pack(own)
+    state = States(sampler, None).take()
+    return known if state is None or isinstance(state, Unsaved) else known | {"state": list(state)}
+
+
 def _walked(sampler: Any, **known: Any) -> dict[str, Any]:
-    nothing = {"generator": None, "epoch": None, "state": None, "again": 0}
+    nothing = {"generator": None, "epoch": None, "state": None, "again": 0, "over": False}
     return {"kind": "other", "of": type(sampler).__name__, **nothing, **known}
 
 
@@ -123,7 +147,7 @@ class Slices:
     """An order that is known as a whole. It is made when the first batch is asked for, while workers are starting."""
 
     stride, shift, mark = 1, 0, None
-    before: Sequence[Any] = ()
+    marks: Mapping[int, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -151,6 +175,12 @@ class Slices:
         batch = self._listed[at - self._listed_from : end - self._listed_from]
         return batch[0] if self._single else batch
 
+    def before(self) -> Sequence[Any]:
+        order = self._order if self._order is not None else self._make()
+        starts = range(max(self._begun % self._size, self._begun - NEIGHBOURS * self._size), self._begun, self._size)
+        parts = (order[at : at + self._size] for at in starts)
+        return [part.tolist() if isinstance(part, torch.Tensor) else list(part) for part in parts]
+
     def _list_from(self, at: int) -> None:
         """Of many batches at once: a list is cut in a tenth of the time."""
         if self._order is None:
@@ -168,7 +198,7 @@ class Dealt:
     """This rank's part of an order that all ranks share. All of their batches are counted as one sequence."""
 
     mark = None
-    before: Sequence[Any] = ()
+    marks: Mapping[int, Any] = MappingProxyType({})
 
     def __init__(self, of: Shape, facts: Facts, saved: dict[str, Any]) -> None:
         sampler = self._sampler = of.sampler
@@ -185,6 +215,9 @@ class Dealt:
         batch = self._sampler.indices(self._deal.positions(self._step), self._epoch)
         self._step += 1
         return batch[0] if self._single else batch
+
+    def before(self) -> Sequence[Any]:
+        return ()  # nobody has to ask: it chooses from the whole data set
 
     def saved(self, batch: int, mark: Any) -> dict[str, Any]:
         steps = batch - self._start
@@ -203,17 +236,18 @@ class Walk:
         self._of, self._sampler, self._start = of, of.sampler, facts.start
         self._surroundings = Enclosed(mix(facts.seed, _SAMPLER), facts.order)
         self._generator = self._own_generator(facts.order)
-        self.before: Any = deque(maxlen=NEIGHBOURS)  # given already, and drawn again
+        self._neighbours: deque[Any] = deque(maxlen=NEIGHBOURS)  # given already, and drawn again
+        self._marks: dict[int, Any] = {}
         self._kept: dict[str, Any] = {}
         if saved.get("generator") is not None:
             generators.unpack(self._generator, saved["generator"])
-        if saved.get("epoch") is not None and hasattr(self._sampler, "set_epoch"):
+        if self._start and saved.get("epoch") is not None and hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(saved["epoch"])
         if type(self._generator) is torch.Generator:
             self._kept["generator"] = generators.pack(self._generator)
         if isinstance(getattr(self._sampler, "epoch", None), int):
             self._kept["epoch"] = self._sampler.epoch
-        self._mark: Any = None
+        self._over = bool(saved.get("over"))
         self._begin(saved)
 
     def _own_generator(self, order: Origin) -> Any:
@@ -229,12 +263,19 @@ class Walk:
             self._steps: Iterator[Any] = resumed(self._sampler, tuple(states) if states is not None else None)
             self._states = States(self._sampler, self._steps)
             # A generator has not begun to run, and its sampler does not know yet where it is: we do.
-            self._mark = self._states.take() if states is None else tuple(states)
-            for number in range(self._start if states is None else saved.get("again", 0)):
+            self._mark = Kept(self._states.take() if states is None else tuple(states), self._over)
+            steps = self._start if states is None else saved.get("again", 0)
+            for number in range(steps):
+                self._remember(self._start - steps + number - 1)
                 try:
-                    self.before.append(self._step())
+                    self._neighbours.append(self._step())
                 except StopIteration:
                     raise StateMismatch("batches of its sampler", self._start, number, "there are fewer") from None
+            self._remember(self._start - 1)
+
+    def _remember(self, batch: int) -> None:
+        if self._states.there_are_any:
+            self._marks[batch] = self._mark
 
     def __next__(self) -> Any:
         with self._surroundings:
@@ -242,21 +283,33 @@ class Walk:
 
     def _step(self) -> Any:
         size = self._of.batch_size
+        if self._over:
+            raise StopIteration
         if size is None:
             batch = next(self._steps)
         else:
             batch = list(islice(self._steps, size))
-            if not batch or (self._of.drop_last and len(batch) < size):
+            self._over = len(batch) < size
+            if not batch or (self._of.drop_last and self._over):
                 raise StopIteration
         if self._states.there_are_any:
-            self._mark = self._states.take()
+            self._mark = Kept(self._states.take(), self._over)
         return batch
+
+    @property
+    def marks(self) -> Mapping[int, Any]:
+        return self._marks
+
+    def before(self) -> Sequence[Any]:
+        return self._neighbours
 
     @property
     def mark(self) -> Callable[[], Any] | None:
         return (lambda: self._mark) if self._states.there_are_any else None
 
     def saved(self, batch: int, mark: Any) -> dict[str, Any]:
-        if isinstance(mark, Unsaved):
-            raise unpack_error(mark.error)[0]
-        return _walked(self._of.sampler, **self._kept, **({} if mark is None else {"state": list(mark)}))
+        if mark is None:
+            return _walked(self._of.sampler, **self._kept)
+        if isinstance(mark.state, Unsaved):
+            raise unpack_error(mark.state.error)[0]
+        return _walked(self._of.sampler, **self._kept, state=list(mark.state), over=mark.over)

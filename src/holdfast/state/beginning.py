@@ -41,7 +41,7 @@ def _of_batches(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) 
     if start:
         _check_epoch(shape(loader._index_sampler).sampler, epoch)
     facts = Facts(epoch.seed, epoch.number, epoch.order, start)
-    source = opened(loader._index_sampler, facts, state.get("sampler", {}) if start else {})
+    source = opened(loader._index_sampler, facts, state.get("sampler", {}))
     draws = Draws(
         source.__next__,
         lists=loader._auto_collation,
@@ -49,6 +49,7 @@ def _of_batches(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) 
         done=frozenset(state.get("done", ())),
         before=source.before,
         mark=source.mark,
+        marks=source.marks,
     )
     return Progress(epoch, draws, source=source, ahead=judge.left_out_ahead)
 

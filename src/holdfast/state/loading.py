@@ -19,7 +19,7 @@ _OF_SAMPLER = {
     "sequential": ("of", "samples"),
     "random": ("of", "samples"),
     "distributed": ("samples", "batches", "seed", "epoch", "shuffle"),
-    "other": ("of", "generator", "epoch", "state", "again"),
+    "other": ("of", "generator", "epoch", "state", "again", "over"),
 }
 
 

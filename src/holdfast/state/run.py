@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from typing import Any, NamedTuple
 
 import torch
-from torch.utils.data import RandomSampler
+from torch.utils.data import IterDataPipe, RandomSampler
+from torch.utils.data.dataloader import _get_distributed_settings
 
 from holdfast._core.mixing import mix
 from holdfast._engine.draws import Draws
@@ -73,36 +75,77 @@ class Run:
         self.iterator: Callable[[], Any] = _nobody  # the latest one, if it is there
         self._springs: dict[str, Spring] = {}
         self._prepared: Epoch | None = None
+        self._before: dict[str, Spring] = {}  # as they were when that was prepared
+        self._noted: dict[str, tuple[int, torch.Tensor]] = {}  # the generators: their seeds and states, then
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"progress": None, "iterator": _nobody}  # a copy begins with an epoch of its own
 
+    def load(self, loader: Any, state: dict[str, Any] | None) -> None:
+        """Begin the next epoch with this state."""
+        self._forget_prepared()
+        self.loaded = state
+        self._note(loader)
+
     def attend(self, loader: Any) -> None:
-        """An epoch is about to begin: was anything seeded anew since the last one?"""
+        """An epoch is about to begin: was anything seeded anew since the last one, or since this one was settled?"""
         state = self.loaded
+        settled = state is not None and (state["batch"] > 0 or not self._seeded_since(loader))
         if state is not None:
             self._springs = {name: Spring.of(saved) for name, saved in state["springs"].items()}
+        elif self._prepared is not None:
+            settled = not self._seeded_since(loader)
+            if not settled:
+                self._forget_prepared()
         for name, generator in _generators(loader).items():
-            self._springs.setdefault(name, Spring()).attend(generator, resumed=state is not None)
+            self._springs.setdefault(name, Spring()).attend(generator, resumed=settled)
+
+    def _note(self, loader: Any) -> None:
+        """The generators as they are now, when the next epoch is settled."""
+        self._noted = {name: (one.initial_seed(), one.get_state()) for name, one in _generators(loader).items()}
+
+    def _seeded_since(self, loader: Any) -> bool:
+        for name, generator in _generators(loader).items():
+            seed, state = self._noted.get(name, (None, None))
+            if generator.initial_seed() != seed:
+                return True
+            if state is not None and is_fresh(generator) and not torch.equal(generator.get_state(), state):
+                return True
+        return False
+
+    def _forget_prepared(self) -> None:
+        if self._prepared is not None:
+            self._springs, self._prepared = self._before, None
 
     def begin(self, loader: Any, base: int | None, shared: int | None) -> Epoch:
         """The next epoch. ``base`` and ``shared``: what torch has drawn for it from the loader's generator."""
         prepared, self._prepared = self._prepared, None
-        if self.loaded is not None and (self.loaded["batch"] or not _counts_itself(loader)):
+        if self.loaded is not None and not self._is_other_epoch(loader, self.loaded):
             epoch = _loaded(self.loaded)
-        elif prepared is not None and not self._seeded_anew():
+        elif prepared is not None and _generators(loader):
             epoch = prepared
         else:
             epoch = self._drawn(loader, base, shared)
+        for generator in _generators(loader).values():
+            if is_fresh(generator):
+                draw(generator)  # or it would look, next time, as if it had been seeded once more
         self.epochs = epoch.number + 1
         return epoch
 
     def prepare(self, loader: Any) -> Epoch:
         """What the next epoch will be, if nothing is seeded anew before it begins. Nobody's generator moves by that."""
-        with unmoved(_generators(loader).values()):
-            self.attend(loader)
-            if self._prepared is None or self._seeded_anew():
-                self._prepared = self._drawn(loader, None, None)
+        if self._prepared is not None and self._seeded_since(loader):
+            self._forget_prepared()
+        if self._prepared is None:
+            self._before = {name: copy(spring) for name, spring in self._springs.items()}
+            self._note(loader)
+            with unmoved(_generators(loader).values()):
+                self.attend(loader)
+                epoch = self._drawn(loader, None, None)
+            last = self.progress
+            if not _generators(loader) and last is not None and last.epoch.number == epoch.number:
+                epoch = epoch._replace(number=epoch.number + 1)  # for which set_epoch is still to be called
+            self._prepared = epoch
         return self._prepared
 
     def unmoved(self, loader: Any) -> AbstractContextManager[None]:
@@ -118,8 +161,12 @@ class Run:
     def springs(self, loader: Any) -> dict[str, list[int]]:
         return {name: self._springs[name].saved() for name in _generators(loader)}
 
-    def _seeded_anew(self) -> bool:
-        return not self._springs or any(spring.is_new for spring in self._springs.values())
+    def _is_other_epoch(self, loader: Any, state: dict[str, Any]) -> bool:
+        """A state between epochs knows the next one; unless the user says otherwise by a seed, or ``set_epoch``."""
+        if state["batch"]:
+            return False
+        self.epochs = state["epoch"]
+        return _counts_itself(loader) or any(spring.is_new for spring in self._springs.values())
 
     def _drawn(self, loader: Any, base: int | None, shared: int | None) -> Epoch:
         sampler = shape(loader._index_sampler).sampler
@@ -130,6 +177,8 @@ class Run:
         spring = self._springs["loader"]
         if shared is not None:
             spring.draw(generator, shared)
+        elif isinstance(loader.dataset, IterDataPipe) and base is None and _get_distributed_settings()[0] == 1:
+            shared = spring.draw(generator)  # of ranks, all have the same one, which nobody can know ahead
         seed = spring.draw(generator, base)
         return Epoch(self.epochs, seed, self._order(loader, sampler), shared)
 
@@ -143,10 +192,7 @@ class Run:
             return Origin(spring.draw(generator, draw(generator)))  # as torch does: a number from the trainer's, always
         if spring.fresh is None:
             return Origin(spring.draw(generator))
-        begin = spring.here
-        if not begin.drawn:
-            draw(generator)  # or it would look as if it had been seeded once more
-        return begin
+        return spring.here
 
 
 def keeps_data_set(loader: Any) -> bool:

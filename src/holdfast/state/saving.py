@@ -51,8 +51,13 @@ def _of_map(loader: Any, run: Run, progress: Progress, at: int | None) -> dict[s
     assert source is not None
     mark, again = draws.mark_before(batch, NEIGHBOURS if policy(loader.on_error).tolerant else 0)
     sampler = source.saved(batch, mark) | ({"again": again} if again else {})
-    state = _common(loader, run, progress.epoch, progress.ahead())
-    return state | {"batch": batch, "sampler": sampler, "done": sorted(done)}
+    faults = _faults(loader, 0 if done else draws.samples_since(batch), progress.ahead())
+    return _common(loader, run, progress.epoch) | {
+        "batch": batch,
+        "sampler": sampler,
+        "done": sorted(done),
+        "faults": faults,
+    }
 
 
 def _of_stream(loader: Any, run: Run, progress: Progress, at: int | None) -> dict[str, Any]:
@@ -65,12 +70,20 @@ def _of_stream(loader: Any, run: Run, progress: Progress, at: int | None) -> dic
         _expect(bool(found), at, f"{before + sum(trail.given)}, or one of the {len(trail.recent) - 1} before it")
         points = found[0]
     batch = before + sum(point.batches for point in points)
-    state = _common(loader, run, progress.epoch, progress.ahead()) | {"batch": batch}
+    unseen = (before + sum(trail.given) - batch) * (loader.batch_size or 1)
+    faults = _faults(loader, unseen, progress.ahead())
+    state = _common(loader, run, progress.epoch) | {"batch": batch, "faults": faults}
     return state | saved_streams(loader, points, progress)
 
 
-def _common(loader: Any, run: Run, epoch: Epoch, ahead: int = 0) -> dict[str, Any]:
-    """Of map-style data sets everything, and always the same keys. ``ahead``: faults of batches that are not given."""
+def _faults(loader: Any, unseen: int = 0, ahead: int = 0) -> dict[str, Any]:
+    if loader._deal() is not None:
+        return Ledger().saved()  # that of a rank is its own, and the state is not
+    return loader.faults.saved(unseen, ahead, policy(loader.on_error).usual())  # type: ignore[no-any-return]
+
+
+def _common(loader: Any, run: Run, epoch: Epoch) -> dict[str, Any]:
+    """Of map-style data sets everything, and always the same keys."""
     iterable = loader._is_iterable
     state: dict[str, Any] = {
         "holdfast": FORMAT,
@@ -84,7 +97,7 @@ def _common(loader: Any, run: Run, epoch: Epoch, ahead: int = 0) -> dict[str, An
         "batch_size": loader.batch_size,
         "num_workers": loader.num_workers,
         "sampler": {"kind": "none"} if iterable else unasked(loader._index_sampler),
-        "faults": loader.faults.saved(ahead) if loader._deal() is None else Ledger().saved(),  # a rank's are its own
+        "faults": _faults(loader),
     }
     # torchdata has a part for each worker, whose copy of a map-style data set may have a state there.
     workers = {"_snapshot": {"_worker_snapshots": [None] * loader.num_workers}}

@@ -34,16 +34,15 @@ def saved_streams(loader: Any, points: Sequence[Point], progress: Progress | Non
     if progress is None:
         return saved_workers(loader, [point.state for point in points])
     assert progress.trail is not None
-    now = tuple(progress.trail.points)
-    ended = progress.trail.ended
     entries = []
     for seat, point in enumerate(points):
-        entry: dict[str, Any] = {name: getattr(point, name) for name in _FEW}
-        entry["ended"] = point.over or (seat in ended and point == now[seat])
+        # Not what only the timing tells us, that its worker has found nothing more: a state hangs on what was given.
+        entry: dict[str, Any] = {name: getattr(point, name) for name in _FEW} | {"ended": point.over}
         entries.append(entry | progress.trail.history(seat, point))
     dealt = [[step, list(counts)] for step, counts in progress.trail.dealt]
     state = {"streams": entries, "shard": loader.shard, "world": world_size(), "before": progress.before}
-    flags = [entry["ended"] for entry in entries]
+    now, ended = progress.trail.points, progress.trail.ended
+    flags = [seat in ended and point == now[seat] for seat, point in enumerate(points)]  # for those who look at it
     return state | {"dealt": dealt} | saved_workers(loader, [point.state for point in points], flags)
 
 
