@@ -423,11 +423,11 @@ def ranks(**options: Any) -> DistributedSampler:
 
 MISMATCHES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str]]] = {
     "length": ({}, {"dataset": range(13)}, ("data set length 12", "13")),
-    "kind of data set": ({}, {"dataset": Stream(12)}, ("data set a map-style data set", "an iterable data set")),
+    "kind of data set": ({}, {"dataset": Stream(12)}, ("data of the kind map-style", "iterable")),
     "kind of data set, the other way": (
         {"dataset": Stream(12)},
         {"dataset": range(12)},
-        ("data set an iterable data set", "a map-style data set"),
+        ("data of the kind iterable", "map-style"),
     ),
     "sampler": ({"shuffle": True}, {}, ("sampler random", "sequential (SequentialSampler)")),
     "sampler of one's own": ({}, {"sampler": Shuffled(12)}, ("sampler sequential", "other (Shuffled)")),

@@ -63,7 +63,7 @@ def opened(job: Job, notes: Notes, meet: Meet | None, seat: int, past: Past) -> 
         stream = job.shard.share(stream, seat, max(1, job.seats), past.dealt)
         if past.items:
             stream.begun()
-    return Stream(stream, states, job, notes, meet, past)
+    return Stream(stream, states, job, notes, meet, past, seat if job.seats else None)
 
 
 class Stream:
@@ -73,8 +73,16 @@ class Stream:
     """
 
     def __init__(
-        self, stream: Iterator[Any], states: States, job: Job, notes: Notes, meet: Meet | None, past: Past
+        self,
+        stream: Iterator[Any],
+        states: States,
+        job: Job,
+        notes: Notes,
+        meet: Meet | None,
+        past: Past,
+        seat: int | None,
     ) -> None:
+        self._seat = seat
         self._stream, self._next, self._meet, self._states = stream, stream.__next__, meet, states
         self._generator = isinstance(origin(stream), Generator)
         self._auto, self._drop_last, self._every = job.auto_collation, job.drop_last, job.snapshot_every
@@ -104,10 +112,10 @@ class Stream:
             try:
                 self._pass(places, failed=number in past.failed)
             except EndOfStream:
-                raise StreamDiffers(None, past.batches) from None
+                raise StreamDiffers(self._seat, past.batches) from None
             self._count(checked=True)
         if self.digest != past.expected and not self._unsure:
-            raise StreamDiffers(None, past.batches)
+            raise StreamDiffers(self._seat, past.batches)
         self.digest = past.expected
 
     def _pass(self, places: Any, *, failed: bool) -> None:
@@ -119,7 +127,7 @@ class Stream:
             raise
         except Exception as error:
             if not failed:
-                raise StreamLost(None, self.items - 1, _NOT_TWICE) from error
+                raise StreamLost(self._seat, self.items - 1, _NOT_TWICE) from error
         finally:
             self._replaying = False
 

@@ -40,8 +40,9 @@ def checked(loader: Any, state: Mapping[str, Any]) -> dict[str, Any]:
         raise not_whole([f"sampler.{name}" for name in missing])
     iterable = own["sampler"]["kind"] == "none"
     if iterable != loader._is_iterable:
-        names = {True: "an iterable data set", False: "a map-style data set"}
-        raise StateMismatch("data set", names[iterable], names[loader._is_iterable], "there is no such place in it")
+        names = {True: "iterable", False: "map-style"}
+        why = "there is no such place in it"
+        raise StateMismatch("data of the kind", names[iterable], names[loader._is_iterable], why)
     if own["batch"]:
         _check_middle(loader, own)
     if iterable:
