@@ -254,7 +254,7 @@ class Crew:
     def _on_init_failure(self, who: Worker, message: messages.InitFailed) -> None:
         error = self._judge.unready(message.error, self._whose(who))
         self.close()
-        self._outcome = Error(error)
+        self._outcome, self._due = Error(error), None
 
     # -- silence -------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class Crew:
         for silent, ruling in self._inquest.look(self._watch, silent_ones):
             if silent.batch is None and ruling.error is not None:
                 self.close()
-                self._outcome = Error(ruling.error)
+                self._outcome, self._due = Error(ruling.error), None
                 return
             if not ruling.held:
                 self._roster.let_go(silent.who)  # and not wait for it: it may be beyond being killed
@@ -338,13 +338,14 @@ class Crew:
 
     def _fail(self, command: Fail) -> None:
         self._outcome = Error(RestartsSpent(command.cause, command.restarts, *self._inquest.last))
+        self._due = None  # it takes the place of a batch that may be due
         self.close()
 
     def _end(self) -> None:
         error, self._draws.failure = self._draws.failure, None
         if error is None and not self.closed:
             self._judge.finish()
-        self._outcome = Error(error or StopIteration())
+        self._outcome, self._due = Error(error or StopIteration()), None
 
     def _whose(self, who: Worker) -> Whose:
         return Whose(who.seat, who.life, self._roster[who].process.pid)
