@@ -128,11 +128,9 @@ class Crew:
     def _hand_over(self, is_error: bool) -> None:
         """Only now, when nothing stands between it and the user, is a batch delivered: an interrupt may have come."""
         batch, self._outcome, self._due = self._due, None, None
-        if batch is None:
-            return
-        if self._bound:
+        if batch is not None and self._bound:
             self._flow.deliver(batch, self._draws.places)
-        else:
+        elif batch is not None:
             number = batch - self._machine.first
             self._judge.deliver(number, self._draws.deliver(number), is_error=is_error)
 
@@ -337,8 +335,8 @@ class Crew:
             self._feed(Pardoned(command.batch, time.monotonic() + ruling.after))
 
     def _fail(self, command: Fail) -> None:
-        self._outcome = Error(RestartsSpent(command.cause, command.restarts, *self._inquest.last))
-        self._due = None  # it takes the place of a batch that may be due
+        error = RestartsSpent(command.cause, command.restarts, *self._inquest.last)
+        self._outcome, self._due = Error(error), None
         self.close()
 
     def _end(self) -> None:

@@ -23,11 +23,18 @@
   - LoadedTooLate       HF603  a state that was loaded when the iterator was there already
   - StreamDiffers       HF604  an iterable data set that did not give the same again
   - StateTooNew         HF605  a state of a later version
+  - SharedGone          HF701  a shared object whose memory is not there any more
+  - CannotShare         HF702  nothing in it could lie in shared memory (a TypeError too)
+  - ReadOnlyShared      HF703  a write to a tensor that was shared for reading only
+  - RankRaised          HF801  a rank's function raised (torch's ProcessRaisedException too)
+  - RankExited          HF802  a rank ended without returning (torch's ProcessExitedException too)
+  - CannotShipToRanks   HF803  a function or its arguments could not be handed to ranks (a CannotShip too)
 * HoldfastWarning (a UserWarning)
   - UnshardedStream     HF403  every worker yields the same items
   - RepeatedRandom      HF404  a random generator object that repeats itself in every worker
   - SharedHandle        HF405  an open handle in the data set
   - IteratorPerStep     HF406  a new iterator for every step
+  - ResultLost          HF804  what a rank returned cannot be passed on
 
 A raise site passes facts; the class writes the sentence. Facts are attributes, so a program can read them too. Codes
 never change their meaning; ``holdfast explain HF201`` prints the page of one.
@@ -46,7 +53,9 @@ from .data import (
 )
 from .memory import CannotSend, SharedMemoryFull
 from .policy import AllSamplesBad, StreamLost, TooManyFaults, Unaccounted
+from .ranks import CannotShipToRanks, RankExited, RankRaised, ResultLost
 from .samples import NoneSample, StopInItem, UnequalSamples
+from .sharing import CannotShare, ReadOnlyShared, SharedGone
 from .starting import CannotShip
 from .state import LoadedTooLate, StateMismatch, StateTooNew, StreamDiffers, UnsavableState
 from .verdict import Verdict
@@ -55,7 +64,9 @@ from .workers import LoaderTimeout, RemoteError, RestartsSpent, WorkerDied, Work
 __all__ = [
     "AllSamplesBad",
     "CannotSend",
+    "CannotShare",
     "CannotShip",
+    "CannotShipToRanks",
     "EmptyDataset",
     "HoldfastError",
     "HoldfastWarning",
@@ -64,9 +75,14 @@ __all__ = [
     "LoaderTimeout",
     "NoneSample",
     "NotThere",
+    "RankExited",
+    "RankRaised",
+    "ReadOnlyShared",
     "RemoteError",
     "RepeatedRandom",
     "RestartsSpent",
+    "ResultLost",
+    "SharedGone",
     "SharedHandle",
     "SharedMemoryFull",
     "StateMismatch",

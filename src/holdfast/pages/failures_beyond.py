@@ -80,17 +80,19 @@ BEYOND = (
     Failure(
         "F66",
         "spawn reports success for a rank that ended early",
-        today="`torch.multiprocessing.spawn` returns although a rank left with status 0 before its work was done; or "
-        "`ProcessExitedException: process 1 terminated with signal SIGKILL`.",
-        cause="Status 0 counts as success, whatever was done before.",
-        promise="it is not success.",
+        today="`torch.multiprocessing.spawn` returns although a rank left with status 0, or was interrupted, before "
+        "its work was done; or `ProcessExitedException: process 1 terminated with signal SIGKILL`; or the error of a "
+        "rank that failed because of another.",
+        cause="Status 0 counts as success, whatever was done before; and processes are waited for, not failures.",
+        promise="`holdfast.spawn`: whoever did not return has failed. The error is that of the rank that failed first, "
+        "as itself or with the evidence of its death; the others are ended, and none outlives its parent.",
         remedy="Let each rank write a mark when it is done, and look for all of them.",
         patterns=(
             r"ProcessExitedException[^\n]*",
             r"process \d+ terminated with (exit code|signal)[^\n]*",
             r"ProcessRaisedException",
         ),
-        available=False,
+        codes=("HF801", "HF802"),
     ),
     Failure(
         "F67",
