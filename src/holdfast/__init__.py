@@ -14,6 +14,7 @@ __all__ = [
     "AllSamplesBad",
     "CannotSend",
     "CannotShip",
+    "CannotShipToRanks",
     "Counter",
     "DataLoader",
     "DistributedSampler",
@@ -30,10 +31,13 @@ __all__ = [
     "Policy",
     "Quarantine",
     "Raise",
+    "RankExited",
+    "RankRaised",
     "RemoteError",
     "RepeatedRandom",
     "Replace",
     "RestartsSpent",
+    "ResultLost",
     "Retry",
     "SharedHandle",
     "SharedMemoryFull",
@@ -55,6 +59,7 @@ __all__ = [
     "get_worker_info",
     "manifest",
     "per_worker",
+    "spawn",
     "wait_for",
     "warm",
 ]
@@ -75,6 +80,7 @@ _HOMES = {
     "get_worker_info": "_worker.info",
     "manifest": "inventory",
     "per_worker": "recipe",
+    "spawn": "ranks.spawning",
     "wait_for": "storage",
     "warm": "warming",
 }
@@ -86,6 +92,7 @@ if TYPE_CHECKING:
         AllSamplesBad,
         CannotSend,
         CannotShip,
+        CannotShipToRanks,
         EmptyDataset,
         HoldfastError,
         HoldfastWarning,
@@ -94,9 +101,12 @@ if TYPE_CHECKING:
         LoaderTimeout,
         NoneSample,
         NotThere,
+        RankExited,
+        RankRaised,
         RemoteError,
         RepeatedRandom,
         RestartsSpent,
+        ResultLost,
         SharedHandle,
         SharedMemoryFull,
         StateMismatch,
@@ -119,6 +129,7 @@ if TYPE_CHECKING:
     from .loader import DataLoader
     from .policies import Policy, Raise, Replace, Retry, Skip, Wait
     from .quarantine import Quarantine
+    from .ranks.spawning import spawn
     from .recipe import per_worker
     from .sampling.distributed import DistributedSampler
     from .storage import wait_for

@@ -1,0 +1,1 @@
+"""Ranks: N processes that run one function together, or fail together. `spawning.spawn` is the face."""

@@ -1,0 +1,49 @@
+"""Both ways in which shared memory is found are tested here: by the sender's descriptor, and by a name."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import multiprocessing.forkserver
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from holdfast.sharing import files
+
+
+@pytest.fixture(params=["anonymous", "named"])
+def kind(request, monkeypatch):
+    monkeypatch.setattr(files, "ANONYMOUS", request.param == "anonymous")
+    return request.param
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forkserver():
+    """A process that stays, by design of multiprocessing: here before the first test looks around."""
+    process = multiprocessing.get_context("forkserver").Process(target=gc.collect)
+    process.start()
+    process.join()
+    server = psutil.Process(multiprocessing.forkserver._forkserver._forkserver_pid)
+    while server.status() != psutil.STATUS_SLEEPING:  # as it will be when tests are over
+        time.sleep(0.01)
+    yield
+    multiprocessing.forkserver._forkserver._stop()
+
+
+@pytest.fixture
+def names(monkeypatch, tmp_path):
+    """Files with names lie in a directory of the test's own."""
+    monkeypatch.setattr(files, "ANONYMOUS", False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return lambda: sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("holdfast-"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """They start many interpreters and take minutes: for ``make torture``."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.slow)
