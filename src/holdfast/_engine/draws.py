@@ -62,9 +62,7 @@ class Draws:
             except Exception as error:
                 self.failure = error
                 return taken, True
-            if self.count - 1 in self._done:
-                self._delivered[self.count - 1] = self.indices.pop(self.count - 1)
-            else:
+            if not self._done or not self._is_done(self.count - 1):
                 told(self.count - 1, index)
         return count, False
 
@@ -84,9 +82,15 @@ class Draws:
         """The next one that is not done, with its number."""
         while True:
             index, number = self.next(), self.count - 1
-            if number not in self._done:
+            if not self._is_done(number):
                 return number, index
-            self._delivered[number] = self.indices.pop(number)
+
+    def _is_done(self, number: int) -> bool:
+        """It was drawn, and an earlier run has given it."""
+        if number not in self._done:
+            return False
+        self._delivered[number] = self.indices.pop(number)
+        return True
 
     def mark_before(self, batch: int, back: int) -> tuple[Any, int]:
         """What is kept of the sampler where it was ``back`` batches before this one, or less; and how many it is."""

@@ -17,7 +17,7 @@ from holdfast._worker.fetch import Fetch, Unnoted, fetch_planned, fetcher
 from holdfast._worker.job import Job
 from holdfast._worker.life import unwrap
 from holdfast._worker.seeds import Fenced, seed_all
-from holdfast._worker.stateful import resumed
+from holdfast._worker.stateful import take_up
 from holdfast._worker.stream import EndOfStream, Passed, Refused, Stream, TriedAgain, opened
 
 from .docket import Whose
@@ -70,7 +70,8 @@ class Serial:
                 return
             past = trail.past(0, trail.given[0])
             if trail.ended:
-                resumed(unwrap(self._job.dataset), past.state)  # for the next epoch; of this one nothing is left
+                if past.state is not None:
+                    take_up(unwrap(self._job.dataset), past.state[0])  # for the next epoch; of this one nothing is left
                 return
             self._fetch = stream = opened(self._job, self._notes, self._meet if self._job.tolerant else None, 0, past)
             self._to_replay = past.since > 0

@@ -50,8 +50,11 @@ class Stderr:
         except BlockingIOError:
             return True
         self._last = (self._last + data)[-KEPT:]
-        _show(self._decoder.decode(data, final=not data))
+        self._take(self._decoder.decode(data, final=not data))
         return bool(data)
+
+    def _take(self, text: str) -> None:
+        show(text, "stderr")
 
     def last_lines(self) -> str:
         lines = self._last.decode("utf-8", "replace").splitlines()
@@ -80,10 +83,10 @@ def above_standard() -> Iterator[None]:
             os.close(fd)
 
 
-def _show(text: str) -> None:
-    """In Python's words, as notebooks and tests put their own stream there. Never by descriptor 2: where stderr was
-    closed, that is the number of some other file by now."""
-    for stream in (sys.stderr, sys.__stderr__):
+def show(text: str, name: str) -> None:
+    """On this stream of ours, in Python's words, as notebooks and tests put their own there. Never by its descriptor:
+    where it was closed, that is the number of some other file by now."""
+    for stream in (getattr(sys, name), getattr(sys, f"__{name}__")):
         try:
             if stream is not None and text:
                 stream.write(text)

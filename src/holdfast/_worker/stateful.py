@@ -20,13 +20,14 @@ def resumed(dataset: Any, state: tuple[Any, Any] | None) -> Iterator[Any]:
     if state is None:
         return iter(dataset)
     of_dataset, of_iterator = state
-    _load(dataset, of_dataset)
+    take_up(dataset, of_dataset)
     stream: Iterator[Any] = iter(dataset)
-    _load(stream, of_iterator)
+    take_up(stream, of_iterator)
     return stream
 
 
-def _load(thing: Any, state: Any) -> None:
+def take_up(thing: Any, state: Any) -> None:
+    """This state, if there is one."""
     if state is None:
         return
     if not has_state(thing):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 
-from holdfast._system.stderr import KEPT, ROOM, Stderr
+from holdfast._system.stderr import Stderr, show
 
 LONGEST = 1 << 16  # characters that are kept until their line ends
 # A progress bar ends its lines by \r. One at the very end may be the first half of \r\n.
@@ -28,17 +27,9 @@ class Lines(Stderr):
         lines.stream, lines.prefix = stream, f"[{rank}] "
         return lines, theirs
 
-    def forward(self) -> bool:
-        if self._fd < 0:
-            return False
-        try:
-            data = os.read(self._fd, ROOM)
-        except BlockingIOError:
-            return True
-        self._last = (self._last + data)[-KEPT:]
-        self._begun += self._decoder.decode(data, final=not data)
+    def _take(self, text: str) -> None:
+        self._begun += text
         self._show_whole()
-        return bool(data)
 
     def close(self) -> None:
         """A last line without an end is shown as well."""
@@ -54,18 +45,6 @@ class Lines(Stderr):
         lines = _LINE.findall(self._begun)
         self._begun = self._begun[sum(map(len, lines)) :]
         show("".join(self.prefix + line for line in lines), self.stream)
-
-
-def show(text: str, name: str) -> None:
-    """In Python's words, as notebooks and tests put their own streams there."""
-    for stream in (getattr(sys, name), getattr(sys, f"__{name}__")):
-        try:
-            if stream is not None and text:
-                stream.write(text)
-                stream.flush()
-                return
-        except Exception:  # closed, or broken: it is not ours to complain about
-            continue
 
 
 def goes_to_terminal(name: str) -> bool:
