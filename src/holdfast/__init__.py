@@ -19,6 +19,7 @@ __all__ = [
     "DataLoader",
     "DistributedSampler",
     "EmptyDataset",
+    "Executor",
     "Fault",
     "HoldfastError",
     "HoldfastWarning",
@@ -29,6 +30,8 @@ __all__ = [
     "NoneSample",
     "NotThere",
     "Policy",
+    "Pool",
+    "PoolBroken",
     "Quarantine",
     "Raise",
     "RankExited",
@@ -47,6 +50,9 @@ __all__ = [
     "StopInItem",
     "StreamDiffers",
     "StreamLost",
+    "TaskDied",
+    "TaskExited",
+    "TaskTimeout",
     "TooManyFaults",
     "Unaccounted",
     "UnequalSamples",
@@ -57,8 +63,10 @@ __all__ = [
     "WorkerDied",
     "WorkerStalled",
     "get_worker_info",
+    "lock_of",
     "manifest",
     "per_worker",
+    "share",
     "spawn",
     "wait_for",
     "warm",
@@ -68,9 +76,11 @@ _HOMES = {
     "Counter": "counter",
     "DataLoader": "loader",
     "DistributedSampler": "sampling.distributed",
+    "Executor": "tasks.executor",
     "Fault": "fault",
     "Ledger": "ledger",
     "Policy": "policies",
+    "Pool": "tasks.pool",
     "Quarantine": "quarantine",
     "Raise": "policies",
     "Replace": "policies",
@@ -78,8 +88,10 @@ _HOMES = {
     "Skip": "policies",
     "Wait": "policies",
     "get_worker_info": "_worker.info",
+    "lock_of": "sharing",
     "manifest": "inventory",
     "per_worker": "recipe",
+    "share": "sharing",
     "spawn": "ranks.spawning",
     "wait_for": "storage",
     "warm": "warming",
@@ -101,6 +113,7 @@ if TYPE_CHECKING:
         LoaderTimeout,
         NoneSample,
         NotThere,
+        PoolBroken,
         RankExited,
         RankRaised,
         RemoteError,
@@ -114,6 +127,9 @@ if TYPE_CHECKING:
         StopInItem,
         StreamDiffers,
         StreamLost,
+        TaskDied,
+        TaskExited,
+        TaskTimeout,
         TooManyFaults,
         Unaccounted,
         UnequalSamples,
@@ -132,7 +148,10 @@ if TYPE_CHECKING:
     from .ranks.spawning import spawn
     from .recipe import per_worker
     from .sampling.distributed import DistributedSampler
+    from .sharing import lock_of, share
     from .storage import wait_for
+    from .tasks.executor import Executor
+    from .tasks.pool import Pool
     from .warming import warm
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import sys
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -25,7 +23,7 @@ from holdfast._engine.parking import Parked, Parking
 from holdfast._engine.watch import Watch
 from holdfast._monitor import bundle
 from holdfast._system import starts
-from holdfast._system.interpreter import current_directory
+from holdfast._worker import surroundings
 from holdfast._worker.attributes import Attributes, Place
 from holdfast._worker.collate_types import types_added_by_user
 from holdfast._worker.describe import describe
@@ -224,7 +222,7 @@ class CrewIterator(_Iterator):
         if starter.forks:
             loader._notices.look_for_handles(self._dataset)
         told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory
-        terms = limits, *told, *_surroundings()
+        terms = limits, *told, *surroundings.gather()
         parked = None if self._persistent_workers else loader._parking.take(starter, terms)
         if parked is not None:
             self._judge = parked.judge
@@ -341,10 +339,7 @@ def _posts(loader: DataLoader[Any], seed: list[int], ear: Ear) -> Callable[[int]
         is_first = seat in first_lives
         first_lives.discard(seat)
         tells = is_first and ear.wants_items, is_first and ear.wants_random and seat == 0
-        return Post(seat, seats, seed[0], limit, *_surroundings(), measures, *tells)
+        return Post(seat, seats, seed[0], limit, *surroundings.gather(), measures, *tells)
 
     return post
 
-
-def _surroundings() -> tuple[dict[str, str], str, list[str], list[str]]:
-    return dict(os.environ), current_directory(), list(sys.path), list(sys.argv)

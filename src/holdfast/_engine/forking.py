@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 
 from holdfast._system.threads_at_fork import company, held_locks
-from holdfast._worker.job import Job, Post
+from holdfast._worker.job import Errand, Post
 from holdfast.errors import CannotShip
 
 from .berth import Berth, pipe_berth
@@ -29,7 +29,7 @@ class Forked:
 
     forks = True
 
-    def __init__(self, job: Job, posts: Posts) -> None:
+    def __init__(self, job: Errand, posts: Posts) -> None:
         self._job, self._posts = job, posts
         self._warned = False
 
@@ -57,7 +57,7 @@ class Forked:
         warnings.warn(text, ForkWarning, stacklevel=of_the_user())
 
 
-def fall_back(refusal: CannotShip, job: Job, posts: Posts) -> Forked:
+def fall_back(refusal: CannotShip, job: Errand, posts: Posts) -> Forked:
     """A job that cannot be shipped can be inherited, if a fork is safe now; the refusal, with the reason, if not."""
     others = company()
     if others.python:

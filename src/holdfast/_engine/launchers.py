@@ -15,7 +15,7 @@ from holdfast._system.stderr import above_standard
 from holdfast._system.zygote import ZygoteDied, zygote
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.shipment import S, Shipment, equal, ship, try_to_ship, try_to_ship_by_name
-from holdfast._worker.job import Job, Post
+from holdfast._worker.job import Errand, Job, Post
 from holdfast.errors import CannotShip
 
 from .berth import Berth, introduce, named_berth, pipe_berth
@@ -40,7 +40,7 @@ class FromZygote:
 
     forks = False
 
-    def __init__(self, job: Job, posts: Posts) -> None:
+    def __init__(self, job: Errand, posts: Posts) -> None:
         self._posts = posts
         self._shipment = shipped(job, MemfdSegment.create("holdfast-shipment"))
         self._zygote = zygote(self._shipment.modules)
@@ -72,7 +72,7 @@ class Spawned:
 
     forks = False
 
-    def __init__(self, job: Job, posts: Posts) -> None:
+    def __init__(self, job: Errand, posts: Posts) -> None:
         self._posts = posts
         with above_standard():
             segment = MemfdSegment.create("holdfast-shipment")
@@ -93,7 +93,7 @@ class Standby:
 
     forks = False
 
-    def __init__(self, job: Job, posts: Posts) -> None:
+    def __init__(self, job: Errand, posts: Posts) -> None:
         from holdfast._system import standby
 
         standby.reserve(job.seats)  # they start while the job is packed
@@ -119,7 +119,7 @@ class Standby:
             self._spares.reserve(self._seats)  # for the next epoch, while the trainer does something else
 
 
-def shipped(job: Job, segment: S) -> Shipment[S]:
+def shipped(job: Errand, segment: S) -> Shipment[S]:
     """The job in a sealed segment; an error that names the member in the way."""
     try:
         return ship(job, segment)
@@ -128,7 +128,7 @@ def shipped(job: Job, segment: S) -> Shipment[S]:
         raise _who_is_to_blame(job, error, try_to_ship) from error
 
 
-def _shipped_by_name(job: Job, prefix: str) -> Shipment[NamedSegment]:
+def _shipped_by_name(job: Errand, prefix: str) -> Shipment[NamedSegment]:
     shipment = shipped(job, NamedSegment(prefix, unlink=False))
     if shipment.fds:
         shipment.close()
@@ -136,15 +136,15 @@ def _shipped_by_name(job: Job, prefix: str) -> Shipment[NamedSegment]:
     return shipment
 
 
-def _who_is_to_blame(job: Job, error: Exception, attempt: Callable[[object], None]) -> Exception:
-    for what in ("dataset", "collate_fn", "worker_init_fn", "collate_types"):
+def _who_is_to_blame(job: Errand, error: Exception, attempt: Callable[[object], None]) -> Exception:
+    for what in job.parts:
         culprit = find_culprit(getattr(job, what), what, attempt)
         if culprit is not None:
             return CannotShip(what, *culprit, "")
     return error
 
 
-def launcher(start: str, job: Job, posts: Posts, *, may_fork: bool = False) -> Launcher:
+def launcher(start: str, job: Errand, posts: Posts, *, may_fork: bool = False) -> Launcher:
     """The launcher of that name; ``may_fork``: a job that cannot be shipped may be taken along by a fork instead."""
     try:
         return _launcher(start, job, posts)
@@ -156,7 +156,7 @@ def launcher(start: str, job: Job, posts: Posts, *, may_fork: bool = False) -> L
         return fall_back(refusal, job, posts)
 
 
-def _launcher(start: str, job: Job, posts: Posts) -> Launcher:
+def _launcher(start: str, job: Errand, posts: Posts) -> Launcher:
     match start:
         case "zygote":
             return FromZygote(job, posts)
@@ -171,6 +171,7 @@ def _launcher(start: str, job: Job, posts: Posts) -> Launcher:
         case "thread":
             from .threads import Threads
 
+            assert isinstance(job, Job)
             return Threads(job, posts)
         case _:
             raise AssertionError(f"no launcher is called {start!r}")

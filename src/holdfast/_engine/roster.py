@@ -101,6 +101,15 @@ class Roster:
             if berth.channel.backlog() < 0:
                 self._forget(fd)
 
+    def watch(self, fd: int) -> None:
+        """``wait`` ends when there is something to read here, too; whose it is, nobody says."""
+        self._waiter.watch(fd)
+
+    @property
+    def changes(self) -> int:
+        """How often that which is waited for has changed."""
+        return self._waiter.changes
+
     def close(self) -> None:
         """End everybody: a word, a moment, then SIGKILL. Nothing is left when this returns."""
         berths = list(self._berths.values())

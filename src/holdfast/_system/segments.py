@@ -24,8 +24,8 @@ class Segment(Protocol):
         """Reserve ``size`` more bytes and return where they begin; ``MemoryError`` when the system has none left."""
         ...
 
-    def map(self, base: int, size: int) -> mmap.mmap:
-        """Map one extent, shared and writable."""
+    def map(self, base: int, size: int, *, private: bool = False) -> mmap.mmap:
+        """Map one extent, writable: shared, or copy-on-write, so that writes stay in this process."""
         ...
 
     def close(self) -> None:
@@ -56,8 +56,9 @@ class MemfdSegment:
             raise
         return base
 
-    def map(self, base: int, size: int) -> mmap.mmap:
-        return mmap.mmap(self.fd, size, offset=base)
+    def map(self, base: int, size: int, *, private: bool = False) -> mmap.mmap:
+        access = mmap.ACCESS_COPY if private else mmap.ACCESS_WRITE
+        return mmap.mmap(self.fd, size, offset=base, access=access)
 
     def map_private(self) -> mmap.mmap:
         """Map everything copy-on-write: writes stay in this process."""
@@ -111,12 +112,13 @@ class NamedSegment:
             self._held.append(self.map(base, size))
         return base
 
-    def map(self, base: int, size: int) -> mmap.mmap:
+    def map(self, base: int, size: int, *, private: bool = False) -> mmap.mmap:
+        access = mmap.ACCESS_COPY if private else mmap.ACCESS_WRITE
         if sys.platform == "win32":
-            return mmap.mmap(-1, size, tagname=os.path.basename(self._name(base)))
+            return mmap.mmap(-1, size, tagname=os.path.basename(self._name(base)), access=access)
         fd = os.open(self._name(base), os.O_RDWR)
         try:
-            return mmap.mmap(fd, size)
+            return mmap.mmap(fd, size, access=access)
         finally:
             os.close(fd)
             if self._unlink:

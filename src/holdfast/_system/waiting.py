@@ -29,6 +29,7 @@ class Waiter:
 
     def __init__(self) -> None:
         self._wanted: dict[int, int] = {}
+        self.changes = 0  # how often that has changed: a wait that has begun does not know of later ones
         if sys.platform != "win32":
             self._poll = select.poll()
 
@@ -36,6 +37,7 @@ class Waiter:
         if self._wanted.get(fd) == what:
             return
         self._wanted[fd] = what
+        self.changes += 1
         if sys.platform != "win32":
             flags = (select.POLLIN if what & READ else 0) | (select.POLLOUT if what & WRITE else 0)
             self._poll.register(fd, flags)

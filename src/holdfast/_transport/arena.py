@@ -71,9 +71,15 @@ class Arena:
     """The worker's side: gives out blocks, takes them back, grows geometrically. Owns its segment handle."""
 
     def __init__(
-        self, segment: Segment, limit: int | None, room: Callable[[], int], announce: Callable[[int, int], None]
+        self,
+        segment: Segment,
+        limit: int | None,
+        room: Callable[[], int],
+        announce: Callable[[int, int], None],
+        alignment: int = ALIGNMENT,
     ) -> None:
         self._segment, self._limit, self._room, self._announce = segment, limit, room, announce
+        self._alignment = alignment
         self._extents: list[_Extent] = []
         self._bases: list[int] = []
         self._taken: dict[int, int] = {}
@@ -89,7 +95,7 @@ class Arena:
         """
         if self._lingering:
             self._look_again()
-        size = aligned(size)
+        size = aligned(size, self._alignment)
         for extent in self._extents:
             start = extent.take(size)
             if start >= 0:
@@ -117,7 +123,7 @@ class Arena:
 
     def trim(self, block: int, used: int) -> None:
         """Give back the end of a block that was not needed."""
-        size, used = self._taken[block], aligned(used)
+        size, used = self._taken[block], aligned(used, self._alignment)
         if used < size:
             self._taken[block] = used
             extent = self._extents[bisect_right(self._bases, block) - 1]
@@ -226,6 +232,12 @@ class ArenaView:
 
         lent[block] = weakref.ref(view, give_back)
         return view
+
+    def place(self, block: int) -> tuple[mmap.mmap, int]:
+        """Which mapping it lies in, and where there."""
+        i = bisect_right(self._bases, block) - 1
+        mapping: mmap.mmap = self._views[i].obj  # type: ignore[assignment]
+        return mapping, block - self._bases[i]
 
     def discard(self, block: int) -> None:
         """A block that nobody will look at."""

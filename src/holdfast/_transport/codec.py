@@ -7,7 +7,8 @@ batch is then a layout number and the blocks it lies in. A batch of a few hundre
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -91,7 +92,7 @@ class Encoder:
         if overlap(begins, sizes):
             return self._any(value)
         regions = [Region(begin, size, value) for begin, size in zip(begins, sizes, strict=True)]
-        places, blocks, inline = self._lay_out(regions)
+        places, blocks, inline = lay_out(regions, self._writer, self._made)
         number = self._known.get((structure, places))
         if number is not None:
             return Encoded(number, None, blocks, inline)
@@ -106,9 +107,9 @@ class Encoder:
         skeleton_size = 0
         if len(skeleton) > LONG_SKELETON:
             skeleton_size = len(skeleton)
-            regions.append(_region_of(skeleton))
+            regions.append(region_of(skeleton))
             skeleton = b""
-        places, blocks, inline = self._lay_out(regions)
+        places, blocks, inline = lay_out(regions, self._writer, self._made)
         layout = Layout(skeleton, tuple(leaves), places, skeleton_size)
         if skeleton_size:
             return Encoded(-1, layout, blocks, inline)
@@ -123,27 +124,33 @@ class Encoder:
         self._known[key] = number = len(self._known)
         return Encoded(number, layout, blocks, inline)
 
-    def _lay_out(
-        self, regions: list[Region]
-    ) -> tuple[tuple[tuple[int, int], ...], list[tuple[int, int]], bytes | None]:
-        """Places of the regions, and either the blocks or the bytes that they now lie in."""
-        if not self._made and sum([region.size for region in regions]) <= INLINE:
-            places, start = [], 0
-            parts: list[bytes] = []
-            for region in regions:
-                places.append((0, start))
-                parts += region.bytes(), _PADDING[region.size % 16]
-                start += region.size + (-region.size % 16)
-            return tuple(places), [], b"".join(parts)
-        placed = tuple([self._made.get(region.address) or self._place(region) for region in regions])
-        return placed, self._writer.finish(), None
 
-    def _place(self, region: Region) -> tuple[int, int]:
-        if not region.size:
-            return 0, 0
-        view, start, block = self._writer.place(region.size)
-        view[start : start + region.size] = region.view()
-        return block, start
+Places = tuple[tuple[int, int], ...]
+
+
+def lay_out(
+    regions: list[Region], writer: Writer, made: Mapping[int, tuple[int, int]] = MappingProxyType({})
+) -> tuple[Places, list[tuple[int, int]], bytes | None]:
+    """Places of the regions, and either the blocks or the bytes that they now lie in. Those at the addresses in
+    ``made`` are in place already."""
+    if not made and sum([region.size for region in regions]) <= INLINE:
+        places, start = [], 0
+        parts: list[bytes] = []
+        for region in regions:
+            places.append((0, start))
+            parts += region.bytes(), _PADDING[region.size % 16]
+            start += region.size + (-region.size % 16)
+        return tuple(places), [], b"".join(parts)
+    placed = tuple([made.get(region.address) or _place(region, writer) for region in regions])
+    return placed, writer.finish(), None
+
+
+def _place(region: Region, writer: Writer) -> tuple[int, int]:
+    if not region.size:
+        return 0, 0
+    view, start, block = writer.place(region.size)
+    view[start : start + region.size] = region.view()
+    return block, start
 
 
 class Decoder:
@@ -170,7 +177,7 @@ class Decoder:
         return build([self._lend(block, size) for block, size in blocks] or (bytearray(),))
 
 
-def _region_of(data: bytes) -> Region:
+def region_of(data: bytes) -> Region:
     address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
     assert address is not None
     return Region(address, len(data), data)

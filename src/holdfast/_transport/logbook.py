@@ -20,6 +20,7 @@ STACK = 4096  # where the crash stack begins
 _ENTRY = struct.Struct("=qqqdq")  # phase, batch, sample, since, batches done
 SAMPLE, SINCE = 2, 3  # places of these two among the entry's numbers of 8 bytes
 MEMORY = 5  # the place behind the entry: bytes of memory that the worker uses, by its own account
+OVERDUE = 6  # the trainer's, two places: the task and the call that are to be interrupted
 
 
 class Phase(enum.IntEnum):
@@ -31,6 +32,7 @@ class Phase(enum.IntEnum):
     REPLAYING = 5
     UNPACKING = 6  # the job
     INITIALISING = 7  # in worker_init_fn
+    RUNNING = 8  # a task of a pool: ``batch`` is its number, ``sample`` which of its calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ _WORDS = {
     Phase.REPLAYING: "replaying {what}",
     Phase.UNPACKING: "unpacking the data set",
     Phase.INITIALISING: "running worker_init_fn",
+    Phase.RUNNING: "running its task",
 }
 
 

@@ -7,11 +7,13 @@ twice for every batch.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cloudpickle
 
 from .codec import Layout
+from .parcels import Packed
 
 
 class Past(NamedTuple):
@@ -177,6 +179,54 @@ class StreamOver(NamedTuple):
     mark: Mark | None = None
 
 
+class Kit(NamedTuple):
+    """Parent: what tasks are done with, and refer to by its number: a function, how it is called, and its resource."""
+
+    kit: int
+    packed: Packed
+
+
+class Drop(NamedTuple):
+    """Parent: no task will refer to this kit any more."""
+
+    kit: int
+
+
+class Task(NamedTuple):
+    """Parent: call the function with these of the items that are in the parcel, in order.
+
+    ``first`` is where the parcel begins: the number of its first item among all of the call; ``base``, the number of
+    item 0 in the life of the pool, for the seeds. ``timed``: note each one in the logbook, also when they are short;
+    ``alone``: hand each result over before the next is begun. ``private``: the parcel may be needed again, as it is.
+    """
+
+    task: int
+    kit: int
+    packed: Packed
+    first: int
+    todo: Sequence[int]
+    base: int
+    timed: bool
+    alone: bool
+    private: bool
+    freed: tuple[int, ...]
+
+
+class Did(NamedTuple):
+    """Worker: the results for these items, None where there is an error; ``over``: the task is done.
+
+    ``errors`` are packed exceptions, by item. ``freed`` are blocks that arguments lay in.
+    """
+
+    task: int
+    items: Sequence[int]
+    packed: Packed
+    errors: list[tuple[int, bytes]]
+    over: bool
+    seconds: float
+    freed: tuple[int, ...]
+
+
 class Noticed(NamedTuple):
     """Worker, once: fingerprints of my first items, and the generators (path, kind, state) that were drawn from."""
 
@@ -199,6 +249,10 @@ Message = (
     | StreamOver
     | Noticed
     | Began
+    | Kit
+    | Drop
+    | Task
+    | Did
 )
 
 _KINDS: tuple[type[Any], ...] = (
@@ -215,6 +269,10 @@ _KINDS: tuple[type[Any], ...] = (
     Answered,
     Noticed,
     Began,
+    Kit,
+    Drop,
+    Task,
+    Did,
 )
 _TAGS = {kind: tag for tag, kind in enumerate(_KINDS)}
 

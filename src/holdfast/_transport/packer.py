@@ -84,12 +84,16 @@ class Packer(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no t
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             return NotImplemented  # torch takes these apart itself, into plain tensors and storages
         if tensor.device.type == "cpu":
-            return self._leave_out(tensor)
+            return self._reduce_flat(tensor)
         if tensor.device.type == "meta":
             return NotImplemented
         from torch.multiprocessing.reductions import reduce_tensor
 
         return reduce_tensor(tensor)
+
+    def _reduce_flat(self, tensor: torch.Tensor) -> Any:
+        memory = getattr(tensor.untyped_storage(), "_holdfast", None)  # of `share`; this is all that others pay for it
+        return self._leave_out(tensor) if memory is None else memory.reduce_tensor(tensor)
 
     def _leave_out(self, obj: Any) -> Any:
         self._found.append(obj)

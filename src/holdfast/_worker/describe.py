@@ -121,7 +121,7 @@ def _lists(dataset: Any) -> Iterator[tuple[bool, Any]]:
     others = [name for name in getattr(dataset, "__dict__", ()) if name not in _USUAL]
     for name in [*_USUAL, *others]:
         entries = _stored(dataset, name)
-        if type(entries) in (list, tuple, dict) or isinstance(entries, numpy.ndarray) or _is_of_pandas(entries):
+        if type(entries) in (list, tuple, dict) or _is_packed(entries) or _is_of_pandas(entries):
             yield name in _USUAL, entries
 
 
@@ -131,6 +131,13 @@ def _stored(owner: Any, name: str) -> Any:
     if isinstance(value, MemberDescriptorType):  # a slot
         return value.__get__(owner)
     return value
+
+
+def _is_packed(value: Any) -> bool:
+    """An array, or a list or dict after ``share``."""
+    from holdfast.sharing import PackedDict, PackedList  # here, as few workers have them
+
+    return isinstance(value, numpy.ndarray | PackedList | PackedDict)
 
 
 def _is_of_pandas(value: Any) -> bool:

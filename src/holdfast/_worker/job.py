@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from holdfast._system.segments import Segment
+from holdfast._transport.channel import Channel
+from holdfast._transport.logbook import Logbook
 
 from .settings import Settings
 from .sharding import Ranks
+
+
+class Serves(Protocol):
+    """A worker in its process."""
+
+    def initialise(self) -> None: ...
+
+    def run(self) -> None:
+        """Until it is told to close; ``EOFError`` when the trainer is gone."""
+        ...
+
+
+class Errand(Protocol):
+    """What is shipped to a crew. It knows what kind of worker it needs."""
+
+    seats: int
+    parts: ClassVar[tuple[str, ...]]  # attributes that are the user's own, and may refuse to travel
+
+    def worker(
+        self, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
+    ) -> Serves: ...
 
 
 @dataclass(slots=True)
@@ -26,6 +51,14 @@ class Job:
     collate_types: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # what the user added to torch's map
     shard: Ranks | None = None  # whether a stream is divided here, and among whom
     snapshot_every: int = 1  # batches of a stream from one state of the data set's own to the next; 0: none
+    parts: ClassVar[tuple[str, ...]] = ("dataset", "collate_fn", "worker_init_fn", "collate_types")
+
+    def worker(
+        self, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
+    ) -> Serves:
+        from .worker import Worker  # which needs to know what a job is
+
+        return Worker(self, post, channel, logbook, segment, heard)
 
 
 class Post(NamedTuple):

@@ -17,9 +17,9 @@ from holdfast._transport.logbook import SIZE, STACK, Logbook, Phase
 from holdfast._transport.shipment import Manifest, unload
 
 from . import life
-from .job import Job, Post
+from .job import Errand, Post
 from .surroundings import take_over
-from .worker import Worker, report_failure
+from .worker import report_failure
 
 
 def work(fds: list[int]) -> None:
@@ -33,16 +33,16 @@ def work(fds: list[int]) -> None:
     post, manifest, heard = introduced(channel)
     posix_child.set_name(f"holdfast {post.seat}")
 
-    def job() -> Job:
+    def job() -> Errand:
         shipment = MemfdSegment(shipment_fd)
-        loaded: Job = unload(shipment.map_private(), manifest, passengers)
+        loaded: Errand = unload(shipment.map_private(), manifest, passengers)
         shipment.close()
         return loaded
 
     serve(job, post, channel, logbook, MemfdSegment(arena_fd), heard)
 
 
-def work_forked(job: Job, post: Post, fds: list[int]) -> None:
+def work_forked(job: Errand, post: Post, fds: list[int]) -> None:
     """Entry of workers that are forks of the trainer: the job is simply there. Does not return."""
     read_fd, write_fd, logbook_fd, arena_fd = fds
     logbook = _open_logbook(logbook_fd)
@@ -51,7 +51,7 @@ def work_forked(job: Job, post: Post, fds: list[int]) -> None:
 
 
 def serve(
-    job: Callable[[], Job],
+    job: Callable[[], Errand],
     post: Post,
     channel: Channel,
     logbook: Logbook,
@@ -64,7 +64,7 @@ def serve(
         take_over(post.environ, post.cwd, post.sys_path)
         sys.argv[:] = post.argv
         logbook.note(Phase.UNPACKING)
-        worker = Worker(job(), post, channel, logbook, segment, heard)
+        worker = job().worker(post, channel, logbook, segment, heard)
         worker.initialise()
     except Exception as error:
         report_failure(channel, error)

@@ -68,15 +68,15 @@ def _work(channel: AttentiveChannel, introduction: bytes, heard: list[bytes]) ->
     from holdfast._transport.logbook import SIZE, STACK, Logbook
     from holdfast._transport.shipment import Manifest, unload
 
-    from .job import Job, Post
+    from .job import Errand, Post
     from .process import serve
 
     post, of_shipment, names = pickle.loads(introduction)
     manifest, found = Manifest(*of_shipment), Names(*names)
 
-    def job() -> Job:
+    def job() -> Errand:
         shipment = NamedSegment(found.shipment, unlink=False)
-        loaded: Job = unload(shipment.map_private(manifest.total), manifest, [])
+        loaded: Errand = unload(shipment.map_private(manifest.total), manifest, [])
         return loaded
 
     pages = NamedSegment(found.logbook, unlink=True)

@@ -5,6 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast._system.interpreter import current_directory
+
+
+def gather() -> tuple[dict[str, str], str, list[str], list[str]]:
+    """Environment, directory, import path and arguments of this process, as they are now."""
+    return dict(os.environ), current_directory(), list(sys.path), list(sys.argv)
+
 
 def take_over(environ: dict[str, str], cwd: str, sys_path: list[str]) -> None:
     """Environment, directory and import path of the trainer as they were when the crew was started."""

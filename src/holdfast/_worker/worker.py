@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,19 +12,20 @@ import torch
 from torch.utils.data import default_collate
 from torch.utils.data._utils import worker as torch_worker
 
-from holdfast._system.limits import memory_room, own_memory
+from holdfast._system.limits import own_memory
 from holdfast._system.segments import Segment
-from holdfast._transport.arena import Arena, ArenaFull, Writer
+from holdfast._transport.arena import ArenaFull
 from holdfast._transport.channel import Channel
 from holdfast._transport.codec import Encoded, Encoder
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.faults import pack_error
 from holdfast._transport.logbook import MEMORY, Logbook, Phase
-from holdfast._transport.messages import Extended, InitFailed, Loaded, Message, pack, unpack
+from holdfast._transport.messages import InitFailed, Loaded, Message, pack
 from holdfast.errors import CannotSend, SharedMemoryFull
 
 from .collate import collate_into
 from .job import Job, Post
+from .line import Line
 from .loop import Loop
 from .noticing import Noticing
 from .seeds import Seeder
@@ -41,13 +41,11 @@ class Worker(Loop):
         self, job: Job, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
     ) -> None:
         super().__init__(job, post, logbook, Seeder(torch.initial_seed()))
-        self._channel = channel
-        self._arena = Arena(segment, post.arena_limit, memory_room, self._announce)
-        self._encoder = Encoder(Writer(self._arena))
+        self._line = Line(channel, segment, post.arena_limit, heard)
+        self._encoder = Encoder(self._line.writer)
         self._collate = collate_into(self._encoder.tensor, job.collate_types)
         if job.collate_fn is not default_collate:
             self._collate = job.collate_fn
-        self._inbox: deque[Message] = deque(map(unpack, heard))
         self._measured = 0.0  # when
 
     def initialise(self) -> None:
@@ -75,15 +73,10 @@ class Worker(Loop):
         )
 
     def _next_message(self) -> Message:
-        while not self._inbox:
-            self._inbox.extend(map(unpack, self._channel.receive()))
-        return self._inbox.popleft()
+        return self._line.hear()
 
     def _say(self, message: Message) -> None:
-        self._channel.send(pack(message))
-
-    def _announce(self, base: int, size: int) -> None:
-        self._say(Extended(base, size))
+        self._line.say(message)
 
     def _done(self) -> None:
         super()._done()
@@ -92,8 +85,7 @@ class Worker(Loop):
             self._logbook.numbers[MEMORY] = own_memory()
 
     def _give_back(self, blocks: tuple[int, ...]) -> None:
-        for block in blocks:
-            self._arena.give_back(block)
+        self._line.give_back(blocks)
 
     def _abandon(self) -> None:
         self._encoder.abandon()

@@ -29,6 +29,10 @@
   - RankRaised          HF801  a rank's function raised (torch's ProcessRaisedException too)
   - RankExited          HF802  a rank ended without returning (torch's ProcessExitedException too)
   - CannotShipToRanks   HF803  a function or its arguments could not be handed to ranks (a CannotShip too)
+  - TaskDied            HF901  a task's worker died (a BrokenProcessPool too)
+  - TaskTimeout         HF902  a call took longer than task_timeout (a TimeoutError too)
+  - PoolBroken          HF903  a pool that cannot work (a BrokenProcessPool too)
+  - TaskExited          HF904  a task called sys.exit
 * HoldfastWarning (a UserWarning)
   - UnshardedStream     HF403  every worker yields the same items
   - RepeatedRandom      HF404  a random generator object that repeats itself in every worker
@@ -58,6 +62,7 @@ from .samples import NoneSample, StopInItem, UnequalSamples
 from .sharing import CannotShare, ReadOnlyShared, SharedGone
 from .starting import CannotShip
 from .state import LoadedTooLate, StateMismatch, StateTooNew, StreamDiffers, UnsavableState
+from .tasks import PoolBroken, TaskDied, TaskExited, TaskTimeout
 from .verdict import Verdict
 from .workers import LoaderTimeout, RemoteError, RestartsSpent, WorkerDied, WorkerStalled
 
@@ -75,6 +80,7 @@ __all__ = [
     "LoaderTimeout",
     "NoneSample",
     "NotThere",
+    "PoolBroken",
     "RankExited",
     "RankRaised",
     "ReadOnlyShared",
@@ -90,6 +96,9 @@ __all__ = [
     "StopInItem",
     "StreamDiffers",
     "StreamLost",
+    "TaskDied",
+    "TaskExited",
+    "TaskTimeout",
     "TooManyFaults",
     "Unaccounted",
     "UnequalSamples",

@@ -1,0 +1,89 @@
+"""A worker of a pool: tasks in, results out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from holdfast._system.interrupting import on_interrupt
+from holdfast._system.segments import Segment
+from holdfast._transport.channel import Channel
+from holdfast._transport.logbook import Logbook, Phase
+from holdfast._transport.messages import Close, Drop, Extended, Kit, Ready, Task
+from holdfast._transport.parcels import Packed
+
+from .calling import Calls, Tool
+from .drawing import cannot_draw
+from .inlet import Inlet
+from .job import Post
+from .line import Line
+from .seeds import seed_all
+from .settings import Settings, take_over
+
+
+@dataclass(slots=True)
+class TaskJob:
+    """What the workers of a pool are handed when they start."""
+
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+    seats: int
+    settings: Settings
+    inlet: Inlet
+    seeded: bool  # each call has random numbers of its own
+    parts: ClassVar[tuple[str, ...]] = ("initializer", "initargs")
+
+    def worker(
+        self, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
+    ) -> TaskWorker:
+        return TaskWorker(self, post, logbook, Line(channel, segment, post.arena_limit, heard))
+
+
+class TaskWorker:
+    """Owns its line and what it was sent to work with."""
+
+    def __init__(self, job: TaskJob, post: Post, logbook: Logbook, line: Line) -> None:
+        self._job, self._post, self._logbook, self._line = job, post, logbook, line
+        self._tools: dict[int, Tool | Packed] = {}  # kits, packed until they are used
+        self._calls = Calls(logbook, line, job.inlet, post.seed if job.seeded else None)
+
+    def initialise(self) -> None:
+        job, post = self._job, self._post
+        take_over(job.settings)
+        seed_all(post.seed + post.seat)
+        on_interrupt(self._calls.interrupted)
+        if job.initializer is not None:
+            self._logbook.note(Phase.INITIALISING)
+            job.initializer(*job.initargs)
+
+    def run(self) -> None:
+        self._line.say(Ready())
+        self._logbook.note(Phase.IDLE)
+        while True:
+            match message := self._line.hear():
+                case Task():
+                    self._work(message)
+                case Kit():
+                    self._tools[message.kit] = message.packed
+                case Drop():
+                    del self._tools[message.kit]
+                case Extended():
+                    self._job.inlet.extended(message.base, message.size)
+                case Close():
+                    return
+                case _:
+                    raise AssertionError(f"a pool does not send {message}")
+
+    def _work(self, task: Task) -> None:
+        self._logbook.note(Phase.RUNNING, task.task, task.todo[0] if len(task.todo) == 1 else -1)
+        self._line.give_back(task.freed)
+        self._calls.make(task, lambda: self._tool(task.kit))
+        self._logbook.note_done()
+
+    def _tool(self, number: int) -> Tool:
+        found = self._tools[number]
+        if not isinstance(found, Tool):
+            function, shape, resource = self._job.inlet.unwrap(found, private=True)
+            found = self._tools[number] = Tool(function, shape, resource, cannot_draw(function))
+        return found

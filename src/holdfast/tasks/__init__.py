@@ -1,0 +1,1 @@
+"""Functions that are called in other processes: ``Pool`` and ``Executor`` are two faces of one engine."""

@@ -1,0 +1,63 @@
+"""What a pool is asked to do, and how it is cut up."""
+
+from __future__ import annotations
+
+import reprlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .kits import Kit
+from .outlet import Sent
+
+
+class Call(ABC):
+    """Items that a function is called with. Belongs to whoever asked; ``settle`` is called, once for each item and
+    without a lock, by whichever thread keeps the pool going.
+
+    ``shape``: an item is the argument ("map"), the arguments ("star"), or arguments and keywords ("call").
+    ``background``: nobody may be waiting for it, and it goes on all the same.
+    """
+
+    def __init__(self, kit: Kit, items: Sequence[Any], shape: str, timeout: float | None, *, background: bool) -> None:
+        self.kit, self.items, self.shape, self.timeout, self.background = kit, items, shape, timeout, background
+        self.base = 0  # the number of the first item in the life of the pool
+        self.left = len(items)  # items without a result
+        self.tasks: list[int] = []  # that it was cut into
+        self.deaths: dict[int, int] = {}
+        self.failures: dict[int, int] = {}
+
+    @abstractmethod
+    def settle(self, items: Sequence[int], values: list[Any], errors: Mapping[int, BaseException | None]) -> None:
+        """Results for some items; for those in ``errors`` that is the error, or None: there is none yet."""
+
+    def begin(self) -> bool:
+        """A worker is about to be sent some of it; False when nobody wants it any more."""
+        return True
+
+    def describe(self, item: int) -> str:
+        """As one would write it."""
+        args, kwargs = (self.items[item], {}) if self.shape == "star" else ((self.items[item],), {})
+        if self.shape == "call":
+            args, kwargs = self.items[item]
+        said = [*map(_shown, args), *(f"{name}={_shown(value)}" for name, value in kwargs.items())]
+        return f"{self.kit.name}({', '.join(said)})"
+
+
+def _shown(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except Exception:
+        return f"<{type(value).__qualname__}>"
+
+
+class Task:
+    """Some items of a call, as they are sent to a worker: those in ``todo`` have no result yet."""
+
+    __slots__ = ("alone", "call", "first", "number", "sent", "stop", "todo")
+
+    def __init__(self, number: int, call: Call, first: int, stop: int) -> None:
+        self.number, self.call, self.first, self.stop = number, call, first, stop
+        self.todo: Sequence[int] = range(first, stop)
+        self.sent: Sent | None = None
+        self.alone = False  # one of them has ended a worker, and it is not known which

@@ -1,0 +1,91 @@
+"""Tasks on their way to workers: packed when they are sent, and not sooner; the function only where it is not known."""
+
+from __future__ import annotations
+
+from holdfast._core.events import Worker
+from holdfast._engine.roster import Roster
+from holdfast._transport import messages
+from holdfast._transport.culprit import find_culprit
+from holdfast.errors import CannotShip
+
+from .calls import Call, Task
+from .kits import Kit, Kits
+from .outlet import Outlet
+
+
+class Dispatch:
+    """Owned by the works, and used under their lock. ``private``: tasks may have to be sent again, as they are."""
+
+    def __init__(self, roster: Roster, outlet: Outlet, *, private: bool) -> None:
+        self._roster, self._outlet, self._private = roster, outlet, private
+        self.kits = Kits(outlet)
+
+    def pack(self, task: Task) -> Exception | None:
+        """Get it ready to be sent; the error that stands against that."""
+        kit = task.call.kit
+        if kit.error is not None:
+            return _with_culprit(kit.error, f"function {kit.name}", kit.function, kit.name)
+        if task.sent is None:
+            items = list(task.call.items[task.first : task.stop])
+            try:
+                task.sent = self._outlet.pack(items)
+            except Exception as error:
+                return _with_culprit(error, f"arguments of {kit.name}", items, "arguments")
+        return None
+
+    def send(self, who: Worker, task: Task) -> None:
+        call, kit, sent = task.call, task.call.kit, task.sent
+        assert sent is not None
+        if who not in kit.known:
+            self._introduce(kit, who)
+        self._outlet.send(sent, who)
+        message = messages.Task(
+            task.number,
+            kit.number,
+            sent.packed,
+            task.first,
+            task.todo,
+            call.base,
+            call.timeout is not None,
+            task.alone,
+            self._private,
+            self._roster[who].arena.returned(),
+        )
+        self._roster.tell(who, message)
+
+    def done(self, task: Task) -> None:
+        """It will not be sent again."""
+        if task.sent is not None:
+            self._outlet.done(task.sent)
+            task.sent = None
+
+    def finished(self, call: Call) -> None:
+        """All of it is done. Who was sent its function may forget it, unless it is one of those that are kept."""
+        kit = call.kit
+        kit.calls -= 1
+        if kit.calls or kit.sent is None or self.kits.is_kept(kit):
+            return
+        for who, _ in self._roster.items():
+            if who in kit.known:
+                self._roster.tell(who, messages.Drop(kit.number))
+        kit.known.clear()
+        self._outlet.done(kit.sent)
+        kit.sent = None
+
+    def gone(self, who: Worker) -> None:
+        self._outlet.gone(who)
+
+    def _introduce(self, kit: Kit, who: Worker) -> None:
+        assert kit.sent is not None
+        kit.known.add(who)
+        self._outlet.send(kit.sent, who)
+        self._roster.tell(who, messages.Kit(kit.number, kit.sent.packed))
+
+
+def _with_culprit(error: Exception, what: str, value: object, name: str) -> Exception:
+    culprit = find_culprit(value, name)
+    if culprit is None:
+        return error
+    refusal = CannotShip(what, *culprit, "")
+    refusal.__cause__ = error
+    return refusal

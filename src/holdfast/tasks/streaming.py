@@ -1,0 +1,142 @@
+"""``imap``: results while there are more to come, with a bounded number of items on the way.
+
+Items are taken from the user's iterable by whoever asks for a result, and in that thread; so an endless one is not
+read further than is needed, and what it raises is raised there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from multiprocessing import TimeoutError as NotInTime
+from typing import Any
+
+from .calls import Call
+from .kits import Kit
+from .turns import Turns
+from .works import Works
+
+
+class Piece(Call):
+    """Some items of an ``imap``."""
+
+    def __init__(
+        self, stream: Stream, kit: Kit, items: list[Any], shape: str, timeout: float | None, *, background: bool
+    ) -> None:
+        super().__init__(kit, items, shape, timeout, background=background)
+        self._stream = stream
+        self.results: list[Any] = [None] * len(items)
+        self.missing = len(items)
+
+    def settle(self, items: Sequence[int], values: list[Any], errors: Mapping[int, BaseException | None]) -> None:
+        for item, value in zip(items, values, strict=True):
+            error = errors.get(item)
+            if error is None and item in errors:
+                continue
+            self.results[item] = (value, error)
+            self.missing -= 1
+            self._stream.arrived(self, item)
+
+
+class Stream(Iterator[Any]):
+    """Belongs to whoever iterates. Dropped before its end, it withdraws what has not been sent."""
+
+    def __init__(
+        self,
+        works: Works,
+        turns: Turns,
+        kit: Kit,
+        items: Iterator[Any],
+        shape: str,
+        chunk: int,
+        ahead: float,
+        timeout: float | None,
+        *,
+        ordered: bool = True,
+        background: bool = False,
+    ) -> None:
+        self._works, self._turns, self._kit, self._items, self._shape = works, turns, kit, items, shape
+        self._chunk, self._ahead, self._timeout = chunk, ahead, timeout
+        self._ordered, self._background = ordered, background
+        self._pieces: deque[Piece] = deque()  # in order
+        self._place = 0  # in the first of them
+        self._arrived: deque[tuple[Any, BaseException | None]] = deque()  # in the order in which they came
+        self._on_the_way = 0  # items without a result that was given to the user
+        self._ended = False
+        self._bell = threading.Condition()
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Any:
+        return self.next()
+
+    def next(self, timeout: float | None = None) -> Any:
+        """The next result, or its error raised; ``multiprocessing.TimeoutError`` when it does not come in time."""
+        self.fill()
+        if not self._on_the_way:
+            raise StopIteration
+        if not self.ready():
+            self._turns.wait_for(self, timeout)
+            if not self.ready():
+                raise NotInTime
+        value, error = self._take()
+        self._on_the_way -= 1
+        if error is not None:
+            raise error
+        return value
+
+    def ready(self) -> bool:
+        """Whether the next one is there."""
+        if not self._ordered:
+            return bool(self._arrived)
+        return bool(self._pieces) and self._pieces[0].results[self._place] is not None
+
+    def rest(self, seconds: float | None) -> None:
+        with self._bell:
+            self._bell.wait_for(self.ready, seconds)
+
+    def arrived(self, piece: Piece, item: int) -> None:
+        with self._bell:
+            if not self._ordered:
+                self._arrived.append(piece.results[item])
+            self._bell.notify_all()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """No more of it is wanted. What has not begun has this error for a result."""
+        self._ended = True
+        for piece in self._pieces:
+            self._works.withdraw(piece, error)
+
+    def __del__(self) -> None:
+        if self._pieces and not self._works.closed:
+            self.close()
+
+    def fill(self) -> None:
+        """Have as many on the way as are allowed."""
+        while not self._ended and self._on_the_way < self._ahead:
+            items = list(islice(self._items, self._chunk))
+            if len(items) < self._chunk:
+                self._ended = True
+            if items:
+                piece = Piece(self, self._kit, items, self._shape, self._timeout, background=self._background)
+                self._pieces.append(piece)
+                self._on_the_way += len(items)
+                self._works.submit(piece, len(items))
+                self._turns.changed()
+
+    def _take(self) -> Any:
+        if not self._ordered:
+            while self._pieces and not self._pieces[0].missing:
+                self._pieces.popleft()
+            return self._arrived.popleft()
+        piece = self._pieces[0]
+        result = piece.results[self._place]
+        piece.results[self._place] = None
+        self._place += 1
+        if self._place == len(piece.results):
+            self._pieces.popleft()
+            self._place = 0
+        return result

@@ -1,0 +1,118 @@
+"""Who keeps a pool going: whoever waits for a result, or a thread when nobody does.
+
+One thread at a time waits for what happens next. That is the one who calls ``map`` and needs the result: no other
+thread has to be woken for it. Others who come meanwhile wait for that one to tell them. The keeper is a thread that is
+started when something is to go on in the background (``apply_async``, a future), or when somebody is left waiting; it
+sleeps when there is nothing of that kind.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from holdfast._system.bell import Bell
+
+from .works import Works
+
+
+class Awaited(Protocol):
+    """What somebody waits for."""
+
+    def ready(self) -> bool: ...
+
+    def rest(self, seconds: float | None) -> None:
+        """Until another thread says that it is ready, or for so long."""
+        ...
+
+
+class Turns:
+    """Belongs to a pool, with its works. Any thread may use it."""
+
+    def __init__(self, works: Works) -> None:
+        self._works, self._bell = works, Bell()
+        works.watch(self._bell.fileno())
+        self._turn = threading.Lock()  # held by the one who waits for what happens
+        self._change = threading.Condition(threading.Lock())
+        self._waiting = 0  # threads that wait for the one who waits
+        self._keeper: threading.Thread | None = None
+        self._armed = 0, math.inf  # what the one who waits knows
+
+    def wait_for(self, what: Awaited, timeout: float | None = None) -> None:
+        """Keep things going, or see to it that somebody does, until it is ready or the time is up."""
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while not what.ready() and time.monotonic() < until:
+            if self._turn.acquire(blocking=False):
+                try:
+                    self._go_on(until, what.ready)
+                finally:
+                    self._turn.release()
+                    self.look_after()
+            else:
+                self._stand_by(what, until)
+
+    def changed(self) -> None:
+        """Something was asked of the works, by this thread: whoever waits has to know, and results may be there."""
+        self._works.hand_out()
+        if self._turn.locked() and (self._works.changes, self._works.next_deadline()) != self._armed:
+            self._bell.ring()
+        self.look_after()
+
+    def look_after(self) -> None:
+        """Have the keeper on its feet if there is something for it to do."""
+        if not self._is_needed() or self._turn.locked():
+            return
+        with self._change:
+            if self._keeper is None or not self._keeper.is_alive():
+                self._keeper = threading.Thread(target=self._keep, name="holdfast-keeper", daemon=True)
+                self._keeper.start()
+            else:
+                self._change.notify_all()
+
+    def close(self) -> None:
+        """The works are closed: end the keeper. Not by the keeper itself."""
+        with self._change:
+            self._change.notify_all()
+        self._bell.ring()
+        keeper = self._keeper
+        if keeper is not None and keeper is not threading.current_thread() and os.getpid() == self._works.owner:
+            keeper.join()
+
+    def _go_on(self, until: float, is_enough: Callable[[], bool]) -> None:
+        """By the one whose turn it is."""
+        works = self._works
+        while not is_enough() and not works.closed and time.monotonic() < until:
+            self._armed = works.changes, works.next_deadline()
+            ready = works.wait(min(until, self._armed[1]) - time.monotonic())
+            self._bell.silence()
+            works.take_in(ready)
+            works.hand_out()
+
+    def _stand_by(self, what: Awaited, until: float) -> None:
+        with self._change:
+            self._waiting += 1
+        try:
+            self.look_after()
+            what.rest(None if until == math.inf else until - time.monotonic())
+        finally:
+            with self._change:
+                self._waiting -= 1
+
+    def _is_needed(self) -> bool:
+        works = self._works
+        return not works.closed and (works.background > 0 or self._waiting > 0 or works.draining)
+
+    def _may_rest(self) -> bool:
+        return not self._works.closed and not self._is_needed()
+
+    def _keep(self) -> None:
+        while not self._works.closed:
+            with self._turn:
+                self._go_on(math.inf, self._may_rest)
+            with self._change:
+                while self._may_rest():
+                    self._change.wait()

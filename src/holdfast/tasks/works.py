@@ -1,0 +1,381 @@
+"""A pool at work: carries out what its machine decides, and tells it what happens.
+
+There is no thread in here: whoever waits for a result keeps things going (`turns`). All that happens is taken in under
+one lock; results are handed out without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from typing_extensions import assert_never
+
+from holdfast._core.events import Ticked, Worker, WorkerReady
+from holdfast._core.task_events import (
+    AllDone,
+    Dismiss,
+    Drained,
+    Forget,
+    GiveUp,
+    Hand,
+    Launch,
+    LifeEnded,
+    Opened,
+    Submitted,
+    TaskCommand,
+    TaskEnded,
+    TaskEvent,
+    TaskFailed,
+    Withdrawn,
+)
+from holdfast._core.tasks import TaskLimits, TaskMachine
+from holdfast._engine import leaving
+from holdfast._engine.autopsy import examine
+from holdfast._engine.berth import Berth
+from holdfast._engine.docket import Whose
+from holdfast._engine.launchers import Launcher
+from holdfast._engine.roster import Exited, Roster
+from holdfast._system.memory_events import OomWatch
+from holdfast._system.process import Process
+from holdfast._transport import messages
+from holdfast._transport.faults import unpack_error
+from holdfast._transport.logbook import Phase
+from holdfast._transport.messages import Did, Message
+from holdfast.errors import PoolBroken, Verdict
+
+from .calls import Call, Task
+from .deliveries import Deliveries, Delivery
+from .dispatch import Dispatch
+from .judge import Ruling, TaskJudge
+from .outlet import Outlet
+from .timeouts import Timeouts
+
+
+class Works:
+    """Owns the launcher, the roster and the outlet. Used by any number of threads of the process that made it."""
+
+    def __init__(self, limits: TaskLimits, launcher: Launcher, outlet: Outlet, judge: TaskJudge) -> None:
+        self._machine, self._launcher, self._outlet, self._judge = TaskMachine(limits), launcher, outlet, judge
+        self._roster, self._oom = Roster(), OomWatch()
+        self._dispatch = Dispatch(self._roster, outlet, private=judge.may_retry)
+        self._timeouts, self._deliveries = Timeouts(self._roster), Deliveries()
+        self._tasks: dict[int, Task] = {}
+        self._numbers, self._items = itertools.count(), 0
+        self._events: deque[TaskEvent] = deque()
+        self._feeding = False
+        self._last: Verdict | None = None
+        self.kits, self.lock, self.owner = self._dispatch.kits, threading.RLock(), os.getpid()
+        self.failure: PoolBroken | None = None
+        self.background = 0  # calls that are not done, and that nobody may be waiting for
+        self.closed = self.draining = False
+        leaving.close_at_exit(self)
+
+    @property
+    def processes(self) -> list[Process]:
+        return self._roster.processes
+
+    @property
+    def restarts(self) -> int:
+        return self._machine.restarts
+
+    # -- what is asked of it -------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Start all workers, without waiting for them."""
+        with self.lock:
+            self._feed(Opened())
+
+    def submit(self, call: Call, chunk: int) -> None:
+        """Have it done, in pieces of so many items."""
+        with self.lock:
+            call.base, self._items = self._items, self._items + len(call.items)
+            call.kit.calls += 1
+            self.background += call.background
+            if self.closed:
+                self._give_up_on(call, range(len(call.items)))
+                return
+            for start in range(0, len(call.items), chunk):
+                task = Task(next(self._numbers), call, start, min(start + chunk, len(call.items)))
+                self._tasks[task.number] = task
+                call.tasks.append(task.number)
+                self._feed(Submitted(task.number, call.kit.number))
+
+    def withdraw(self, call: Call, error: BaseException | None = None) -> None:
+        """What of it has not been sent is not wanted any more, and has this error for a result, or none."""
+        with self.lock:
+            for task in [self._tasks[number] for number in call.tasks if number in self._tasks]:
+                self._feed(Withdrawn(task.number))
+                if error is not None and task.number not in self._tasks:
+                    self._deliveries.add(Delivery(call, task.todo, None, None, dict.fromkeys(task.todo, error)))
+
+    def drain(self) -> None:
+        """No more calls will come: workers may go when all is done."""
+        with self.lock:
+            if not self.draining and not self.closed:
+                self.draining = True
+                self._feed(Drained())
+
+    def close(self) -> None:
+        """End all workers, now; what is not done has an error for a result. Harmless when done before, or in a fork."""
+        if os.getpid() != self.owner:
+            if not self.closed:
+                self.closed = True
+                self._roster.abandon()
+            return
+        with self.lock:
+            if not self.closed:
+                self._break(_terminated())
+        self.hand_out()
+
+    def next_deadline(self) -> float:
+        return min(self._machine.next_deadline(), self._timeouts.next_look)
+
+    @property
+    def changes(self) -> int:
+        """How often that which is waited for has changed: somebody who waits does not know of later ones."""
+        return self._roster.changes
+
+    def wait(self, seconds: float) -> list[int]:
+        """Until something happens. For one thread at a time."""
+        return self._roster.wait(seconds)
+
+    def watch(self, fd: int) -> None:
+        """``wait`` ends when there is something to read here, too."""
+        self._roster.watch(fd)
+
+    def take_in(self, ready: list[int]) -> None:
+        """What happened on these descriptors, and what time it is by now."""
+        with self.lock:
+            if self.closed:
+                return
+            try:
+                for fd in ready:
+                    for who, message in self._roster.hear(fd):
+                        if not self.closed:
+                            self._on_message(who, message)
+                if time.monotonic() >= self._machine.next_deadline():
+                    self._feed(Ticked())
+                if time.monotonic() >= self._timeouts.next_look:
+                    self._look()
+            except BaseException:
+                self._break(_terminated())  # an interrupt, or a bug: nobody knows what was done and what was not
+                raise
+
+    def hand_out(self) -> None:
+        """Give results to those who asked. Not under the lock: this runs their code."""
+        self._deliveries.hand_out()
+
+    # -- what happens --------------------------------------------------------------------------
+
+    def _on_message(self, who: Worker, message: Message | Exited) -> None:
+        match message:
+            case Did():
+                self._on_results(who, message)
+            case messages.Extended():
+                self._roster[who].arena.extended(message.base, message.size)
+            case messages.Ready():
+                self._feed(WorkerReady(who))
+            case messages.InitFailed():
+                self._on_init_failure(message)
+            case Exited():
+                self._on_exit(who, message.berth)
+            case _:
+                raise AssertionError(f"a pool's worker does not send {message}")
+
+    def _on_results(self, who: Worker, message: Did) -> None:
+        self._outlet.returned(who, message.freed)
+        task = self._tasks.get(message.task)
+        if task is None or not self._machine.is_held_by(who, message.task):
+            return  # it was let go of
+        again, pause = self._deliver(who, task, message) if message.errors else ([], 0.0)
+        if not message.errors:
+            self._deliveries.add(Delivery(task.call, message.items, message.packed, self._roster[who].arena))
+        self._count(task.call, len(message.items) - len(again))
+        task.todo = [*_without(task.todo, message.items), *again]
+        if not message.over:
+            return
+        if task.todo:
+            self._feed(TaskFailed(who, task.number, time.monotonic() + pause))
+        else:
+            self._forget(task)
+            self._feed(TaskEnded(who, task.number, message.seconds))
+
+    def _deliver(self, who: Worker, task: Task, message: Did) -> tuple[list[int], float]:
+        """Results among which there are errors: which items are tried again, and after how long."""
+        errors: dict[int, BaseException | None] = {}
+        instead: dict[int, Any] = {}
+        pause, whose = 0.0, self._whose(who)
+        for item, packed in message.errors:
+            ruling = self._judge.raised(task.call, item, packed, whose)
+            ruling.enter(item, errors, instead)
+            pause = max(pause, ruling.after or 0.0)
+        arena = self._roster[who].arena
+        self._deliveries.add(Delivery(task.call, message.items, message.packed, arena, errors, instead))
+        return [item for item, error in errors.items() if error is None], pause
+
+    def _on_exit(self, who: Worker, berth: Berth) -> None:
+        self._dispatch.gone(who)
+        verdict = self._last = examine(berth, self._oom)
+        entry, whose = berth.logbook.read(), Whose(who.seat, who.life, berth.process.pid)
+        task = self._tasks.get(entry.batch) if entry.phase in (Phase.RUNNING, Phase.SENDING) else None
+        if task is not None and self._machine.is_held_by(who, task.number):
+            call = task.call
+            self._end(who, task, entry.sample, partial(self._judge.ended, call, verdict=verdict, whose=whose))
+            return
+        if not self._machine.is_leaving(who):
+            self._judge.restarted(verdict, whose, entry.words())
+        self._feed(LifeEnded(who))
+
+    def _look(self) -> None:
+        for stuck in self._timeouts.look(self._tasks):
+            call, whose = stuck.task.call, self._whose(stuck.who)
+            self._roster.let_go(stuck.who)
+            self._dispatch.gone(stuck.who)
+            rule = partial(self._judge.stuck, call, stack=stuck.stack, whose=whose)
+            self._end(stuck.who, stuck.task, stuck.item, rule)
+
+    def _end(self, who: Worker, task: Task, item: int, rule: Callable[[int], Ruling]) -> None:
+        """The life is over in which this task was running: which of its items was it, and what becomes of the rest?"""
+        if item < 0 and len(task.todo) == 1:
+            item = task.todo[0]
+        if item < 0:
+            task.alone = True  # so that it will be known the next time
+        elif item in task.todo:
+            self._rule(task, item, rule(item))
+        if not task.todo:
+            self._forget(task)
+        self._feed(LifeEnded(who, task.number, time.monotonic() if task.todo else None))
+
+    def _rule(self, task: Task, item: int, ruling: Ruling) -> None:
+        if ruling.after is not None:
+            return
+        errors: dict[int, BaseException | None] = {}
+        instead: dict[int, Any] = {}
+        ruling.enter(item, errors, instead)
+        task.todo = _without(task.todo, [item])
+        self._deliveries.add(Delivery(task.call, [item], None, None, errors, instead))
+        self._count(task.call, 1)
+
+    def _on_init_failure(self, message: messages.InitFailed) -> None:
+        error, text = unpack_error(message.error)
+        what = f"the initializer of this pool failed: {type(error).__name__}: {error}"
+        failure = PoolBroken(what, text.rstrip(), "all of its tasks failed", "call it in this process to see it fail")
+        failure.__cause__ = error
+        self._break(failure)
+
+    # -- what to do about it -------------------------------------------------------------------
+
+    def _feed(self, event: TaskEvent) -> None:
+        """An event that follows from another one waits until that is dealt with."""
+        self._events.append(event)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while self._events:
+                for command in self._machine.handle(self._events.popleft(), time.monotonic()):
+                    if not self.closed:
+                        self._carry_out(command)
+        finally:
+            self._feeding = False
+
+    def _carry_out(self, command: TaskCommand) -> None:
+        match command:
+            case Hand():
+                self._hand(command.who, self._tasks[command.task])
+            case Launch():
+                self._launch(command.who)
+            case Forget():
+                self._void(self._tasks[command.task])
+            case Dismiss():
+                self._roster.retire(command.who)
+            case AllDone():
+                self._shut()
+            case GiveUp():
+                what = f"workers of this pool end before they are ready, {command.deaths} of them in a row"
+                why = self._last.cause() if self._last is not None else ""
+                self._break(PoolBroken(what, why, "all of its tasks failed", "look at what they do when they start"))
+            case _:
+                assert_never(command)
+
+    def _hand(self, who: Worker, task: Task) -> None:
+        error = self._dispatch.pack(task)
+        if error is None and task.call.begin():
+            self._dispatch.send(who, task)
+            self._timeouts.watch(task)
+            return
+        if error is not None:
+            errors = dict.fromkeys(task.todo, error)
+            self._deliveries.add(Delivery(task.call, task.todo, None, None, errors))
+        self._void(task)
+        self._feed(TaskEnded(who, task.number, 0.0))
+
+    def _launch(self, who: Worker) -> None:
+        self._roster.add(who, self._launcher.launch(who.seat))
+        for base, size in self._outlet.extents:
+            self._roster.tell(who, messages.Extended(base, size))
+
+    def grown(self, base: int, size: int) -> None:
+        """The outlet has one more extent."""
+        for who, _ in self._roster.items():
+            self._roster.tell(who, messages.Extended(base, size))
+
+    def _void(self, task: Task) -> None:
+        """It will have no result, or has an error for one."""
+        self._forget(task)
+        self._count(task.call, len(task.todo))
+
+    def _forget(self, task: Task) -> None:
+        del self._tasks[task.number]
+        self._dispatch.done(task)
+
+    def _count(self, call: Call, settled: int) -> None:
+        call.left -= settled
+        if not call.left:
+            self.background -= call.background
+            self._dispatch.finished(call)
+
+    def _break(self, failure: PoolBroken) -> None:
+        """No task will be done any more."""
+        self.failure = self.failure or failure
+        self._shut()
+        for task in list(self._tasks.values()):
+            self._give_up_on(task.call, task.todo)
+        self._tasks.clear()
+
+    def _give_up_on(self, call: Call, items: Sequence[int]) -> None:
+        errors = dict.fromkeys(items, self.failure or _terminated())
+        self._deliveries.add(Delivery(call, items, None, None, errors))
+        call.left -= len(items)
+        if not call.left:
+            self.background -= call.background
+
+    def _shut(self) -> None:
+        self.closed = True
+        leaving.closed(self)
+        self._roster.close()
+        self._launcher.close()
+        self._outlet.close()
+
+    def _whose(self, who: Worker) -> Whose:
+        return Whose(who.seat, who.life, self._roster[who].process.pid)
+
+
+def _without(todo: Sequence[int], items: Sequence[int]) -> Sequence[int]:
+    if len(items) == len(todo):
+        return ()
+    if isinstance(todo, range) and isinstance(items, range) and items.start == todo.start:
+        return todo[len(items) :]
+    gone = set(items)
+    return [item for item in todo if item not in gone]
+
+
+def _terminated() -> PoolBroken:
+    return PoolBroken("the pool was ended before this task was done", "", "", "close() and join() wait for all tasks")
