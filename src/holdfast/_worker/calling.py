@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast._core.mixing import mix
 from holdfast._transport.arena import ArenaFull
@@ -16,7 +16,7 @@ from holdfast._transport.messages import Did, Task
 from holdfast._transport.parcels import Packed, wrap
 from holdfast.errors import CannotSend, SharedMemoryFull, TaskExited
 
-from .drawing import are_plain
+from .drawing import are_plain, cannot_draw
 from .inlet import Inlet
 from .life import unwrap
 from .line import Line
@@ -30,25 +30,28 @@ class Overdue(BaseException):
     """Raised inside of a call that takes too long: no ``except Exception`` catches it."""
 
 
-class Tool(NamedTuple):
-    """A function, how it is called with an item, what it is given in front of that, and whether it can do without
-    random numbers."""
+class Tool:
+    """A function, how it is called with an item (`Call.shape`), and what it is given in front of that."""
 
-    function: Callable[..., Any]
-    shape: str  # "call": args and kwargs; "map": the item; "star": what is in the item
-    resource: Any
-    cannot_draw: bool
+    def __init__(self, function: Callable[..., Any], shape: str, resource: Any) -> None:
+        self.shape, self.may_draw = shape, resource is not None or not cannot_draw(function)
+        self._function, self._resource = function, resource
+        self._call: Callable[[Any], Any] | None = None
 
     def call(self) -> Callable[[Any], Any]:
-        """The function of one item."""
-        function = self.function if self.resource is None else _with(self.function, unwrap(self.resource))
-        if self.shape == "map":
-            return function
-        return _starred(function) if self.shape == "star" else _called(function)
+        """The function of one item. The first time, its resource is made."""
+        if self._call is None:
+            function = self._function if self._resource is None else _with(self._function, unwrap(self._resource))
+            self._call = {"map": _itself, "star": _starred, "call": _called}[self.shape](function)
+        return self._call
 
 
 def _with(function: Callable[..., Any], resource: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: function(resource, *args, **kwargs)
+
+
+def _itself(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    return function
 
 
 def _starred(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -109,7 +112,7 @@ class Calls:
         task = self._task
         if task.timed or task.alone or len(task.todo) != len(items):
             return False
-        return self._seed is None or (tool.cannot_draw and tool.resource is None and _plain(items, tool.shape))
+        return self._seed is None or (not tool.may_draw and _plain(items, tool.shape))
 
     def _tool(self, task: Task, tool: Callable[[], Tool]) -> Tool:
         try:

@@ -14,7 +14,6 @@ from holdfast._transport.messages import Close, Drop, Extended, Kit, Ready, Task
 from holdfast._transport.parcels import Packed
 
 from .calling import Calls, Tool
-from .drawing import cannot_draw
 from .inlet import Inlet
 from .job import Post
 from .line import Line
@@ -84,6 +83,5 @@ class TaskWorker:
     def _tool(self, number: int) -> Tool:
         found = self._tools[number]
         if not isinstance(found, Tool):
-            function, shape, resource = self._job.inlet.unwrap(found, private=True)
-            found = self._tools[number] = Tool(function, shape, resource, cannot_draw(function))
+            found = self._tools[number] = Tool(*self._job.inlet.unwrap(found, private=True))
         return found

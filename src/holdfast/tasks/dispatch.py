@@ -63,7 +63,7 @@ class Dispatch:
         """All of it is done. Who was sent its function may forget it, unless it is one of those that are kept."""
         kit = call.kit
         kit.calls -= 1
-        if kit.calls or kit.sent is None or self.kits.is_kept(kit):
+        if kit.calls or kit.kept or kit.sent is None:
             return
         for who, _ in self._roster.items():
             if who in kit.known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -19,19 +20,25 @@ KEPT = 256  # functions that are remembered, packed
 class Kit:
     """A function and how it is called. ``known`` are the lives that it was sent to."""
 
-    __slots__ = ("calls", "error", "function", "known", "number", "sent", "used")
+    __slots__ = ("calls", "error", "function", "kept", "known", "number", "seconds", "sent", "uses")
 
-    def __init__(self, number: int, function: Callable[..., Any], used: list[Any] | None) -> None:
-        self.number, self.function, self.used = number, function, used
+    def __init__(self, number: int, function: Callable[..., Any]) -> None:
+        self.number, self.function, self.uses = number, function, _uses(function)
         self.sent: Sent | None = None
         self.error: Exception | None = None  # it cannot be packed
         self.known: set[Worker] = set()
         self.calls = 0  # that are not done
+        self.kept = False
+        self.seconds = math.inf  # that a call took, in the latest task
 
     @property
     def name(self) -> str:
         found = getattr(self.function, "func", self.function)  # of a partial
         return str(getattr(found, "__qualname__", None) or type(found).__qualname__)
+
+    def is_same(self) -> bool:
+        """Whether all that it refers to is what it was."""
+        return self.uses is not None and all(scope.get(name) is value for scope, name, value in self.uses)
 
 
 class Kits:
@@ -46,26 +53,25 @@ class Kits:
     def of(self, function: Callable[..., Any], shape: str, resource: Any = None) -> Kit:
         key = id(function), shape, id(resource)
         kit = self._kept.get(key)
-        if kit is not None and kit.used is not None and _same(kit.used, _used_by(function)):
+        if kit is not None and kit.is_same():
             return kit
-        kit = Kit(next(self._numbers), function, _constants(function))
+        if kit is not None:
+            self._let_go(key)
+        kit = Kit(next(self._numbers), function)
         try:
             kit.sent = self._outlet.pack((function, shape, self._recipe(resource)))
         except Exception as error:
             kit.error = error
             return kit
-        if kit.used is not None:
+        if kit.uses is not None:
             if len(self._kept) >= KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[key] = kit
+                self._let_go(next(iter(self._kept)))
+            self._kept[key], kit.kept = kit, True
         return kit
 
-    def is_kept(self, kit: Kit) -> bool:
-        return any(kept is kit for kept in self._kept.values())
-
-    def forget(self, who: Worker) -> None:
-        for kit in self._kept.values():
-            kit.known.discard(who)
+    def _let_go(self, key: Any) -> None:
+        """Workers that know it are told when the last of its calls is done, if there is one."""
+        self._kept.pop(key).kept = False
 
     def _recipe(self, resource: Any) -> Any:
         """The same for the same function: what a worker has made, it has."""
@@ -76,47 +82,42 @@ class Kits:
         return self._recipes[id(resource)][1]
 
 
+Use = tuple[dict[str, Any], str, Any]  # a name in a scope, and what it stood for
 _CODE = (FunctionType, type, ModuleType, BuiltinFunctionType)
 _CONSTANTS = (int, float, complex, str, bytes, bool, type(None))
 
 
-def _constants(function: Any) -> list[Any] | None:
-    """What it refers to, if all of that is code or constant; None if it may be something else the next time."""
-    used = _used_by(function)
-    if used is None or not all(isinstance(each, _CODE) or type(each) in _CONSTANTS for each in used):
-        return None
-    return used
-
-
-def _same(before: list[Any], now: list[Any] | None) -> bool:
-    return now is not None and len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
-
-
-def _used_by(function: Any) -> list[Any] | None:
-    """What a function of this program takes from around it, with the functions that it calls; [] for one of a module
-    that can be imported, which travels by its name. None: not a plain function."""
+def _uses(function: Any) -> list[Use] | None:
+    """What a function takes from around it, with the functions of the program that it calls. [] for one of a module,
+    which travels by its name. None: it is no plain function, or it refers to what may be something else the next time.
+    """
     if isinstance(function, BuiltinFunctionType):
         return [] if isinstance(function.__self__, ModuleType) else None
     if not isinstance(function, FunctionType):
         return None
-    found: list[Any] = []
+    found: list[Use] = []
     seen: set[int] = set()
     waiting = [function]
     while waiting:
         one = waiting.pop()
-        if id(one) in seen or _is_named(one):
+        if id(one) in seen or _travels_by_name(one):
             continue
         seen.add(id(one))
-        if one.__closure__ or one.__kwdefaults__:
+        uses = [(one.__globals__, name, one.__globals__.get(name)) for name in _names(one.__code__)]
+        values = [*(one.__defaults__ or ()), *(value for _, _, value in uses)]
+        if one.__closure__ or one.__kwdefaults__ or not all(map(_is_constant, values)):
             return None
-        used = [*(one.__defaults__ or ()), *(one.__globals__.get(name) for name in _names(one.__code__))]
-        found += used
-        waiting += [each for each in used if isinstance(each, FunctionType)]
+        found += uses
+        waiting += [value for value in values if isinstance(value, FunctionType)]
     return found
 
 
-def _is_named(function: FunctionType) -> bool:
-    """Whether it travels by its name: of a module other than the program itself."""
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, _CODE) or type(value) in _CONSTANTS
+
+
+def _travels_by_name(function: FunctionType) -> bool:
+    """It is of a module other than the program itself."""
     return function.__module__ not in ("__main__", "__mp_main__") and "<locals>" not in function.__qualname__
 
 

@@ -14,6 +14,7 @@ from holdfast._system.process import Process
 from holdfast.ledger import Ledger
 from holdfast.policies import Policy
 
+from .kits import Kit
 from .making import check_owner, checked, default_seats, make
 from .progress import length_of, show, shown
 from .results import AsyncResult, Ended
@@ -25,6 +26,7 @@ R = TypeVar("R")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 AHEAD = 4  # chunks of an ``imap`` on the way, for each worker
 CHUNKS = 4  # of a ``map``, for each worker
+SHORT = 0.001  # seconds that a chunk should take at least
 
 
 class Pool:
@@ -276,17 +278,22 @@ class Pool:
         background: bool = False,
     ) -> AsyncResult:
         self._check_running()
+        kit = self._works.kits.of(func, shape, resource)
         if chunksize is None:
-            chunksize = -(-len(items) // (self._seats * CHUNKS)) or 1
+            chunksize = self._chunk(len(items), kit)
         if chunksize < 1:
             raise ValueError(f"Chunksize must be 1+, not {chunksize}")
-        kit = self._works.kits.of(func, shape, resource)
         timeout = self.task_timeout if timeout is None else checked(timeout)
         result = AsyncResult(kit, items, shape, timeout, self._turns, *callbacks, background=background and bool(items))
         if items:
             self._works.submit(result, chunksize)
             self._turns.changed()
         return result
+
+    def _chunk(self, count: int, kit: Kit) -> int:
+        """So many that each worker gets a few times some; once if they are short, as far as is known."""
+        share, least = -(-count // self._seats), -(-count // (self._seats * CHUNKS))
+        return max(1, least, min(share, int(SHORT / kit.seconds)))
 
     def _mapped(
         self,

@@ -204,6 +204,7 @@ class Works:
         if task.todo:
             self._feed(TaskFailed(who, task.number, time.monotonic() + pause))
         else:
+            task.call.kit.seconds = message.seconds / (task.stop - task.first)
             self._forget(task)
             self._feed(TaskEnded(who, task.number, message.seconds))
 
