@@ -37,7 +37,7 @@ from .task_events import (
 )
 
 AHEAD = 0.002  # seconds of work that a worker may have on its hands behind what it is doing
-MOST_AHEAD = 64  # tasks
+MOST_AHEAD = 16  # tasks
 KINDS = 1024  # whose pace is remembered
 
 

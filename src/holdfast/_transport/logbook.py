@@ -33,6 +33,7 @@ class Phase(enum.IntEnum):
     UNPACKING = 6  # the job
     INITIALISING = 7  # in worker_init_fn
     RUNNING = 8  # a task of a pool: ``batch`` is its number, ``sample`` which of its calls
+    PREPARING = 9  # in the initializer of a pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ _WORDS = {
     Phase.REPLAYING: "replaying {what}",
     Phase.UNPACKING: "unpacking the data set",
     Phase.INITIALISING: "running worker_init_fn",
+    Phase.PREPARING: "running the initializer",
     Phase.RUNNING: "running its task",
 }
 

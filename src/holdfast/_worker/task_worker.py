@@ -53,7 +53,7 @@ class TaskWorker:
         seed_all(post.seed + post.seat)
         on_interrupt(self._calls.interrupted)
         if job.initializer is not None:
-            self._logbook.note(Phase.INITIALISING)
+            self._logbook.note(Phase.PREPARING)
             job.initializer(*job.initargs)
 
     def run(self) -> None:

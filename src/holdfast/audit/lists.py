@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from .finding import Finding, Severity, target
+from .finding import Finding, Severity
 from .graph import chosen, walk
 
 LARGE = 16 << 20  # bytes in small objects, below which nobody notices
@@ -23,15 +23,10 @@ def large_containers(root: object, name: str = "dataset", large: int = LARGE) ->
     for path, value in walk(root, name):
         count, bytes_each = _estimate(value)
         if count * bytes_each >= large:
-            found.append(_finding(path, value, count, count * bytes_each))
+            why = f"{count:,} objects, about {count * bytes_each >> 20} MiB, of which each worker comes to have a copy"
+            fix = f"{name} = holdfast.share({name})  # one copy for all"
+            found.append(Finding(path, type(value).__name__, why, fix, Severity.NOTE))
     return found
-
-
-def _finding(path: str, value: object, count: int, size: int) -> Finding:
-    why = f"{count:,} objects, about {size >> 20} MiB, of which each worker comes to have a copy"
-    is_text = type(value) is list and all(type(member) is str for member in value[:_SAMPLED])
-    fix = f"{target(path)} = numpy.array({target(path)})" + ("" if is_text else "  # arrays for its columns")
-    return Finding(path, type(value).__name__, why, fix, Severity.NOTE)
 
 
 def _estimate(value: Any) -> tuple[int, int]:

@@ -54,6 +54,11 @@ def first_of(values: Any, shown: int = 4) -> str:
     return ", ".join(map(str, values[:shown])) + (", ..." if len(values) > shown else "")
 
 
+def indented(text: str) -> str:
+    """Several lines behind a label."""
+    return "\n         ".join(text.rstrip().splitlines())
+
+
 def mib(size: int) -> str:
     return f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from .base import HoldfastError
+from .base import HoldfastError, indented
 from .verdict import Verdict
 
 
@@ -52,7 +52,7 @@ class TaskTimeout(HoldfastError, TimeoutError):
             else "it was stopped"
         )
         return {
-            "where": "\n         ".join(self.stack.splitlines()),
+            "where": indented(self.stack),
             "did": did,
             "try": "a larger task_timeout, for the pool or for this call",
         }

@@ -1,4 +1,4 @@
-"""Failures of pools, shared memory, ranks and resumed runs. Few of their promises are kept in this version."""
+"""Failures of pools, shared memory, ranks and resumed runs. Not all of their promises are kept in this version."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ BEYOND = (
         "a shared array cannot be passed to a pool",
         today="`RuntimeError: SynchronizedArray objects should only be shared between processes through inheritance`.",
         cause="`mp.Array`, `Value` and `Lock` travel only while a process is being started.",
-        promise="shared arrays pass as arguments.",
+        promise="What `share` made passes as an argument, as often as one likes. `x.lock` is given back by the kernel "
+        "when its holder is killed.",
         remedy="Hand it over once: `Pool(initializer=set_array, initargs=(array,))`.",
         patterns=(r"should only be shared (between processes )?through inheritance",),
-        available=False,
     ),
     Failure(
         "F63",
         "a tensor passed to a pool becomes shared",
         today="A worker of `torch.multiprocessing.Pool` writes to a tensor, and the trainer's tensor changes.",
         cause="torch's pickling moves the memory of a tensor into shared memory, silently.",
-        promise="sharing is asked for, never silent.",
+        promise="A worker of `holdfast.Pool` has a copy, of a slice no more than that. Sharing is asked for: "
+        "`share(x)`, or torch's `x.share_memory_()`.",
         remedy="Pass `tensor.clone()` or a numpy array.",
         patterns=(
             r"tensor[^\n]{0,60}(silently|becomes?|becoming) (a )?shared",
             r"(pool|worker) (changes|modifies|overwrites)[^\n]{0,40}tensor",
         ),
-        available=False,
     ),
     Failure(
         "F64",
@@ -58,24 +58,26 @@ BEYOND = (
         today="`resource_tracker: There appear to be 1 leaked shared_memory objects to clean up at shutdown`, a "
         "segfault after `close()`, or memory left in `/dev/shm`.",
         cause="The name outlives its makers until somebody unlinks it; a numpy view does not keep the mapping.",
-        promise="no use after free, and nothing is left when everybody was killed.",
+        promise="`share(x)`: every view keeps the memory, so nothing can be used after it was closed, and nothing is "
+        "left when everybody was killed. A data set that holds it is one copy however workers are started.",
         remedy="One owner that unlinks in `finally`; copy out of the array before `close()`.",
         patterns=(
             r"leaked shared_memory objects?[^\n]*",
             r"resource_tracker[^\n]{0,80}leaked",
             r"SharedMemory[^\n]{0,60}(leak|segfault|unlink|close)",
         ),
-        available=False,
+        codes=("HF701",),
     ),
     Failure(
         "F65",
         "a model cannot be loaded in ranks, and the run looks successful",
         today="`Weights only load failed`, swallowed in a child; exit status 0.",
         cause="`torch.load` refuses whole models since torch 2.6, and the error of a child is not looked at.",
-        promise="failure is failure, and weights are shared once.",
+        promise="`holdfast.spawn` raises what a rank raised. `share(model)` moves the weights into memory that all "
+        "processes map, and the model is an argument: `spawn(label, (model,), nprocs=4)`.",
         remedy="Save and load a `state_dict`; check `exitcode` of every process.",
         patterns=(r"Weights only load failed[^\n]*", r"weights_only"),
-        available=False,
+        codes=("HF801",),
     ),
     Failure(
         "F66",

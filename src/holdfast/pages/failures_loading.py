@@ -239,14 +239,14 @@ LOADING = (
         today="587 MB of private memory in 2 workers for 3 million paths, growing during the first epoch.",
         cause="A forked worker shares pages until they are written; counting references writes to every Python object "
         "it reads.",
-        promise="`share(dataset)` or automatic packing keeps one copy for all workers.",
+        promise="`share(dataset)` packs its long lists, dicts and strings, which read as before: one copy for all "
+        "workers.",
         remedy="Keep paths in one numpy array of fixed-width strings, or in one bytes object with offsets.",
         patterns=(
             r"copy.on.write",
             r"memory (grows|growing|increases|keeps growing)[^\n]{0,60}(workers?|epoch)",
             r"refcount[^\n]{0,40}pages?",
         ),
-        available=False,
     ),
     Failure(
         "F36",

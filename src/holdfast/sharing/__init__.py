@@ -14,13 +14,14 @@ from .packed import PackedList, PackedText
 from .packed_dict import PackedDict
 from .stowing import stow
 from .survey import Survey
-from .tensors import SharedParameter, SharedTensor
+from .tensors import ReadOnlyTensor, SharedParameter, SharedTensor
 
 __all__ = [
     "Lock",
     "PackedDict",
     "PackedList",
     "PackedText",
+    "ReadOnlyTensor",
     "SharedArray",
     "SharedParameter",
     "SharedTensor",

@@ -33,7 +33,7 @@ def new_file(content: bytes) -> tuple[int, str]:
         fd, path = MemfdSegment.create("holdfast-shared").fd, ""
     else:
         remove_abandoned()
-        path = f"{names_of(os.getpid())}f{os.urandom(6).hex()}{ENDING}"
+        path = f"{names_of(os.getpid())}{os.urandom(6).hex()}{ENDING}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(fd, fcntl.LOCK_SH)
     os.pwrite(fd, content, 0)

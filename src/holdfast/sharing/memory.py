@@ -114,6 +114,12 @@ class Memory:
             self._mapping = weakref.ref(mapping)
         return mapping
 
+    def reduce_tensor(self, tensor: torch.Tensor) -> Any:
+        """How a tensor that lies here travels, of whatever class. For the packer, which does not know this room."""
+        from .tensors import reduced
+
+        return reduced(tensor, self)
+
     def __reduce__(self) -> Any:
         addresses = dict.fromkeys([address_of(self.fd, self.path), self._source or address_of(self.fd, self.path)])
         return received, (self.token, self.size, self.readonly, tuple(addresses), flight.depart(self))

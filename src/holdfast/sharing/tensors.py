@@ -47,11 +47,7 @@ class _Travels:
         memory = memory_of(self)
         if memory is None or _is_being_saved():
             return _private(self).__reduce_ex__(protocol)
-        if self.requires_grad and not self.is_leaf:
-            raise RuntimeError(_NOT_A_LEAF)
-        start = self.storage_offset() * self.element_size()
-        is_parameter, shape = isinstance(self, Parameter), tuple(self.shape)
-        return tensor_at, (memory, start, self.dtype, shape, self.stride(), self.requires_grad, is_parameter)
+        return reduced(self, memory)
 
     def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
         memo[id(self)] = copied = _private(self)
@@ -115,6 +111,17 @@ class SharedParameter(_Travels, Parameter):
     def detach(self) -> torch.Tensor:
         memory, plain = memory_of(self), torch.Tensor.detach(self)
         return plain if memory is None else as_shared(plain, memory)
+
+
+def reduced(tensor: torch.Tensor, memory: Memory) -> Any:
+    """What a pickle says of a tensor that lies there."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(_NOT_A_LEAF)
+    if tensor.is_conj() or tensor.is_neg():  # its bytes are not what it says
+        return _private(tensor).__reduce_ex__(5)
+    start = tensor.storage_offset() * tensor.element_size()
+    is_parameter, shape = isinstance(tensor, Parameter), tuple(tensor.shape)
+    return tensor_at, (memory, start, tensor.dtype, shape, tensor.stride(), tensor.requires_grad, is_parameter)
 
 
 def tensor_at(

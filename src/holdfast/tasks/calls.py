@@ -61,3 +61,14 @@ class Task:
         self.todo: Sequence[int] = range(first, stop)
         self.sent: Sent | None = None
         self.alone = False  # one of them has ended a worker, and it is not known which
+
+    def take_out(self, items: Sequence[int], again: Sequence[int] = ()) -> None:
+        """These have a result now; but those are to be tried again."""
+        todo = self.todo
+        if len(items) == len(todo):
+            self.todo = again
+        elif not again and isinstance(todo, range) and isinstance(items, range) and items.start == todo.start:
+            self.todo = todo[len(items) :]
+        else:
+            done = set(items)
+            self.todo = [*(item for item in todo if item not in done), *again]

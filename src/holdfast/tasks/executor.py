@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
 import math
+import os
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -107,6 +110,7 @@ class Executor(concurrent.futures.Executor):
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._finalizer = weakref.finalize(self, _dropped, self._works, self._turns)
         self._finalizer.atexit = False
+        _unfinished[self._works] = self._turns
 
     @property
     def processes(self) -> list[Process]:
@@ -173,6 +177,21 @@ def _results(stream: Stream, deadline: float) -> Iterator[Any]:
                 raise TimeoutError from None
     finally:
         stream.close()
+
+
+_unfinished: weakref.WeakKeyDictionary[Works, Turns] = weakref.WeakKeyDictionary()
+
+
+def _finish_all() -> None:
+    """When the program has come to its end, what was asked for is done, as all executors do."""
+    for works, turns in list(_unfinished.items()):
+        if works.owner == os.getpid():
+            works.drain()
+            turns.wait_for(Ended(works))
+
+
+# Before Python waits for threads, and long before the exit handlers: the way of concurrent.futures' own.
+getattr(threading, "_register_atexit", atexit.register)(_finish_all)
 
 
 def _dropped(works: Works, turns: Turns) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Any
 
 from holdfast._engine.docket import Whose
@@ -139,4 +141,9 @@ class TaskJudge:
 def _stack_of(text: str) -> str:
     """Of a traceback's text, the calls, innermost first."""
     lines = [line.strip() for line in text.splitlines() if line.lstrip().startswith('File "')]
-    return "\n".join(line.replace(", in ", " in ") for line in reversed(lines))
+    innermost_first = dropwhile(_is_ours, reversed(lines))
+    return "\n".join(line.replace(", in ", " in ") for line in innermost_first)
+
+
+def _is_ours(line: str) -> bool:
+    return any(os.path.join("holdfast", room, "") in line for room in ("_worker", "_system"))

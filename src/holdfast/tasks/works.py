@@ -6,12 +6,11 @@ one lock; results are handed out without it.
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -49,9 +48,11 @@ from holdfast._transport.faults import unpack_error
 from holdfast._transport.logbook import Phase
 from holdfast._transport.messages import Did, Message
 from holdfast.errors import PoolBroken, Verdict
+from holdfast.errors.base import indented
 
+from .accounts import Accounts
 from .calls import Call, Task
-from .deliveries import Deliveries, Delivery
+from .deliveries import Delivery
 from .dispatch import Dispatch
 from .judge import Ruling, TaskJudge
 from .outlet import Outlet
@@ -65,15 +66,14 @@ class Works:
         self._machine, self._launcher, self._outlet, self._judge = TaskMachine(limits), launcher, outlet, judge
         self._roster, self._oom = Roster(), OomWatch()
         self._dispatch = Dispatch(self._roster, outlet, private=judge.may_retry)
-        self._timeouts, self._deliveries = Timeouts(self._roster), Deliveries()
-        self._tasks: dict[int, Task] = {}
-        self._numbers, self._items = itertools.count(), 0
+        self._timeouts, self._accounts = Timeouts(self._roster), Accounts(self._dispatch)
+        self._tasks, self._deliveries = self._accounts.tasks, self._accounts.deliveries
         self._events: deque[TaskEvent] = deque()
         self._feeding = False
         self._last: Verdict | None = None
+        self._withdrawal: BaseException | None = None
         self.kits, self.lock, self.owner = self._dispatch.kits, threading.RLock(), os.getpid()
         self.failure: PoolBroken | None = None
-        self.background = 0  # calls that are not done, and that nobody may be waiting for
         self.closed = self.draining = False
         leaving.close_at_exit(self)
 
@@ -85,6 +85,11 @@ class Works:
     def restarts(self) -> int:
         return self._machine.restarts
 
+    @property
+    def background(self) -> int:
+        """Calls that are not done, and that nobody may be waiting for."""
+        return self._accounts.background
+
     # -- what is asked of it -------------------------------------------------------------------
 
     def open(self) -> None:
@@ -95,25 +100,20 @@ class Works:
     def submit(self, call: Call, chunk: int) -> None:
         """Have it done, in pieces of so many items."""
         with self.lock:
-            call.base, self._items = self._items, self._items + len(call.items)
-            call.kit.calls += 1
-            self.background += call.background
-            if self.closed:
-                self._give_up_on(call, range(len(call.items)))
-                return
-            for start in range(0, len(call.items), chunk):
-                task = Task(next(self._numbers), call, start, min(start + chunk, len(call.items)))
-                self._tasks[task.number] = task
-                call.tasks.append(task.number)
-                self._feed(Submitted(task.number, call.kit.number))
+            self._accounts.open(call)
+            for task in self._accounts.cut(call, chunk):
+                if self.closed:
+                    self._accounts.fail(task, self.failure or _terminated())
+                else:
+                    self._feed(Submitted(task.number, call.kit.number))
 
     def withdraw(self, call: Call, error: BaseException | None = None) -> None:
         """What of it has not been sent is not wanted any more, and has this error for a result, or none."""
         with self.lock:
-            for task in [self._tasks[number] for number in call.tasks if number in self._tasks]:
-                self._feed(Withdrawn(task.number))
-                if error is not None and task.number not in self._tasks:
-                    self._deliveries.add(Delivery(call, task.todo, None, None, dict.fromkeys(task.todo, error)))
+            for number in call.tasks:
+                if number in self._tasks:
+                    self._withdrawal = error
+                    self._feed(Withdrawn(number))
 
     def drain(self) -> None:
         """No more calls will come: workers may go when all is done."""
@@ -197,15 +197,15 @@ class Works:
         again, pause = self._deliver(who, task, message) if message.errors else ([], 0.0)
         if not message.errors:
             self._deliveries.add(Delivery(task.call, message.items, message.packed, self._roster[who].arena))
-        self._count(task.call, len(message.items) - len(again))
-        task.todo = [*_without(task.todo, message.items), *again]
+        self._accounts.settled(task.call, len(message.items) - len(again))
+        task.take_out(message.items, again)
         if not message.over:
             return
         if task.todo:
             self._feed(TaskFailed(who, task.number, time.monotonic() + pause))
         else:
             task.call.kit.seconds = message.seconds / (task.stop - task.first)
-            self._forget(task)
+            self._accounts.forget(task)
             self._feed(TaskEnded(who, task.number, message.seconds))
 
     def _deliver(self, who: Worker, task: Task, message: Did) -> tuple[list[int], float]:
@@ -251,7 +251,7 @@ class Works:
         elif item in task.todo:
             self._rule(task, item, rule(item))
         if not task.todo:
-            self._forget(task)
+            self._accounts.forget(task)
         self._feed(LifeEnded(who, task.number, time.monotonic() if task.todo else None))
 
     def _rule(self, task: Task, item: int, ruling: Ruling) -> None:
@@ -260,14 +260,14 @@ class Works:
         errors: dict[int, BaseException | None] = {}
         instead: dict[int, Any] = {}
         ruling.enter(item, errors, instead)
-        task.todo = _without(task.todo, [item])
+        task.take_out([item])
         self._deliveries.add(Delivery(task.call, [item], None, None, errors, instead))
-        self._count(task.call, 1)
+        self._accounts.settled(task.call, 1)
 
     def _on_init_failure(self, message: messages.InitFailed) -> None:
         error, text = unpack_error(message.error)
         what = f"the initializer of this pool failed: {type(error).__name__}: {error}"
-        failure = PoolBroken(what, text.rstrip(), "all of its tasks failed", "call it in this process to see it fail")
+        failure = PoolBroken(what, indented(text), "all of its tasks failed", "call it in this process to see it fail")
         failure.__cause__ = error
         self._break(failure)
 
@@ -294,7 +294,7 @@ class Works:
             case Launch():
                 self._launch(command.who)
             case Forget():
-                self._void(self._tasks[command.task])
+                self._accounts.fail(self._tasks[command.task], self._withdrawal)
             case Dismiss():
                 self._roster.retire(command.who)
             case AllDone():
@@ -312,10 +312,7 @@ class Works:
             self._dispatch.send(who, task)
             self._timeouts.watch(task)
             return
-        if error is not None:
-            errors = dict.fromkeys(task.todo, error)
-            self._deliveries.add(Delivery(task.call, task.todo, None, None, errors))
-        self._void(task)
+        self._accounts.fail(task, error)
         self._feed(TaskEnded(who, task.number, 0.0))
 
     def _launch(self, who: Worker) -> None:
@@ -328,35 +325,12 @@ class Works:
         for who, _ in self._roster.items():
             self._roster.tell(who, messages.Extended(base, size))
 
-    def _void(self, task: Task) -> None:
-        """It will have no result, or has an error for one."""
-        self._forget(task)
-        self._count(task.call, len(task.todo))
-
-    def _forget(self, task: Task) -> None:
-        del self._tasks[task.number]
-        self._dispatch.done(task)
-
-    def _count(self, call: Call, settled: int) -> None:
-        call.left -= settled
-        if not call.left:
-            self.background -= call.background
-            self._dispatch.finished(call)
-
     def _break(self, failure: PoolBroken) -> None:
         """No task will be done any more."""
         self.failure = self.failure or failure
         self._shut()
         for task in list(self._tasks.values()):
-            self._give_up_on(task.call, task.todo)
-        self._tasks.clear()
-
-    def _give_up_on(self, call: Call, items: Sequence[int]) -> None:
-        errors = dict.fromkeys(items, self.failure or _terminated())
-        self._deliveries.add(Delivery(call, items, None, None, errors))
-        call.left -= len(items)
-        if not call.left:
-            self.background -= call.background
+            self._accounts.fail(task, self.failure)
 
     def _shut(self) -> None:
         self.closed = True
@@ -367,15 +341,6 @@ class Works:
 
     def _whose(self, who: Worker) -> Whose:
         return Whose(who.seat, who.life, self._roster[who].process.pid)
-
-
-def _without(todo: Sequence[int], items: Sequence[int]) -> Sequence[int]:
-    if len(items) == len(todo):
-        return ()
-    if isinstance(todo, range) and isinstance(items, range) and items.start == todo.start:
-        return todo[len(items) :]
-    gone = set(items)
-    return [item for item in todo if item not in gone]
 
 
 def _terminated() -> PoolBroken:

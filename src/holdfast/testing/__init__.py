@@ -1,7 +1,8 @@
 """Breaks things on purpose, for our tests and for yours. Importing this imports neither torch nor anything else.
 
 ``Faulty``, ``DiesAt``, ``HangsAt`` and kin: data sets that kill, stop or fail the worker that loads a certain sample.
-``World``, ``walk``, ``live``, ``BrokenPromise``: a simulated world in which the core lives thousands of lives a second.
+``World``, ``walk``, ``live``, ``BrokenPromise``: a simulated world in which the core lives thousands of lives a second;
+``task_walk``: the same for a pool's.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         StopsAt,
     )
     from .referee import BrokenPromise
+    from .task_world import task_walk
     from .walks import live, some_limits, walk
     from .world import World
 
@@ -49,10 +51,18 @@ __all__ = [
     "World",
     "live",
     "some_limits",
+    "task_walk",
     "walk",
 ]
 
-_WHERE = {"BrokenPromise": "referee", "World": "world", "live": "walks", "some_limits": "walks", "walk": "walks"}
+_WHERE = {
+    "BrokenPromise": "referee",
+    "World": "world",
+    "live": "walks",
+    "some_limits": "walks",
+    "task_walk": "task_world",
+    "walk": "walks",
+}
 
 
 def __getattr__(name: str) -> object:

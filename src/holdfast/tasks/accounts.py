@@ -1,0 +1,54 @@
+"""Which tasks there are, and which calls are not done."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from .calls import Call, Task
+from .deliveries import Deliveries, Delivery
+from .dispatch import Dispatch
+
+
+class Accounts:
+    """Owned by the works, and used under their lock; only ``deliveries`` are handed out without it."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+        self._numbers, self._items = itertools.count(), 0
+        self.tasks: dict[int, Task] = {}
+        self.deliveries = Deliveries()
+        self.background = 0  # calls that are not done, and that nobody may be waiting for
+
+    def open(self, call: Call) -> None:
+        call.base, self._items = self._items, self._items + len(call.items)
+        call.kit.calls += 1
+        self.background += call.background
+
+    def cut(self, call: Call, chunk: int) -> Iterator[Task]:
+        """Into tasks of so many items."""
+        for start in range(0, len(call.items), chunk):
+            task = Task(next(self._numbers), call, start, min(start + chunk, len(call.items)))
+            self.tasks[task.number] = task
+            call.tasks.append(task.number)
+            yield task
+
+    def settled(self, call: Call, count: int) -> None:
+        """So many more of its items have a result, or will never have one."""
+        call.left -= count
+        if not call.left:
+            self.background -= call.background
+            self._dispatch.finished(call)
+
+    def forget(self, task: Task) -> None:
+        """It will not be sent again."""
+        del self.tasks[task.number]
+        self._dispatch.done(task)
+
+    def fail(self, task: Task, error: BaseException | None) -> None:
+        """What is left of it has this error for a result, or none."""
+        if error is not None:
+            errors = dict.fromkeys(task.todo, error)
+            self.deliveries.add(Delivery(task.call, task.todo, None, None, errors))
+        self.forget(task)
+        self.settled(task.call, len(task.todo))
