@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from holdfast._core.events import Worker
@@ -78,12 +78,17 @@ class Roster:
         """Until something happened, or the time is up ([]). An interrupt here leaves everything as it was."""
         return self._waiter.wait(seconds)
 
-    def hear(self, fd: int) -> Iterator[tuple[Worker, Message | Exited]]:
+    def hear(self, fd: int) -> Iterable[tuple[Worker, Message | Exited]]:
         """What happened on this descriptor."""
         who = self._by_fd.get(fd)
         if who is None:
-            return  # of a life that ended a moment ago
+            return ()  # of a life that ended a moment ago
         berth = self._berths[who]
+        if fd == berth.channel.fileno():  # before all else: it speaks for every batch
+            return [(who, message) for message in self._read(berth)]
+        return self._hear_else(fd, who, berth)
+
+    def _hear_else(self, fd: int, who: Worker, berth: Berth) -> Iterator[tuple[Worker, Message | Exited]]:
         if fd == berth.process.sentinel:
             if not berth.process.heard():
                 return
@@ -91,8 +96,6 @@ class Roster:
                 yield from ((who, message) for message in messages)
             self._remove(who, berth)
             yield who, Exited(berth)
-        elif fd == berth.channel.fileno():
-            yield from ((who, message) for message in self._read(berth))
         elif (stderr := berth.process.stderr) is not None and fd == stderr.fileno():
             if not stderr.forward():
                 self._forget(fd)

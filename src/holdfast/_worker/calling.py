@@ -79,9 +79,12 @@ class Calls:
         self._began = self._flushed = monotonic()
         found = self._prepared(task, tool)
         if found is not None:
-            items, call, in_blocks = found
+            items, call, seed = found
             del found
-            (self._in_blocks if in_blocks else self._one_by_one)(items, call)
+            if seed is None and 1 < len(items) == len(task.todo) and not (task.timed or task.alone):
+                self._in_blocks(items, call)
+            else:
+                self._one_by_one(items, call, seed)
             del items, call
         self._hand_over(over=True)
 
@@ -91,9 +94,10 @@ class Calls:
         if task >= 0 and self._logbook.numbers[OVERDUE] == task and self._logbook.numbers[OVERDUE + 1] == item:
             raise Overdue
 
-    def _prepared(self, task: Task, tool: Callable[[], Tool]) -> tuple[list[Any], Callable[[Any], Any], bool] | None:
-        """The items, the function, and whether calls can be made without a note for each. None: it failed, and so have
-        all of the calls."""
+    def _prepared(
+        self, task: Task, tool: Callable[[], Tool]
+    ) -> tuple[list[Any], Callable[[Any], Any], int | None] | None:
+        """The items, the function, and the seed if it may draw. None: it failed, and so have all of the calls."""
         try:
             self._running = task.task, task.todo[0]
             found = self._tool(task, tool)
@@ -106,13 +110,8 @@ class Calls:
             self._errors = [(k, told) for k in task.todo]
             self._values = [None] * len(task.todo)
             return None
-        return items, call, self._may_be_in_blocks(found, items)
-
-    def _may_be_in_blocks(self, tool: Tool, items: list[Any]) -> bool:
-        task = self._task
-        if task.timed or task.alone or len(task.todo) != len(items):
-            return False
-        return self._seed is None or (not tool.may_draw and _plain(items, tool.shape))
+        draws = self._seed is not None and (found.may_draw or not _plain(items, found.shape))
+        return items, call, self._seed if draws else None
 
     def _tool(self, task: Task, tool: Callable[[], Tool]) -> Tool:
         try:
@@ -121,8 +120,8 @@ class Calls:
             self._inlet.refuse(task.packed)
             raise
 
-    def _one_by_one(self, items: list[Any], call: Callable[[Any], Any]) -> None:
-        task, seed, numbers, times = self._task, self._seed, self._logbook.numbers, self._logbook.times
+    def _one_by_one(self, items: list[Any], call: Callable[[Any], Any], seed: int | None) -> None:
+        task, numbers, times = self._task, self._logbook.numbers, self._logbook.times
         last = task.todo[-1]
         for k in task.todo:
             numbers[SAMPLE] = k

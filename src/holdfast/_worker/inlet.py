@@ -42,7 +42,8 @@ class Inlet:
 
     def returned(self) -> tuple[int, ...]:
         """Blocks of which nothing in this process is left."""
-        return self._shared.returned() + self._private.returned()
+        private = self._private.returned()
+        return self._shared.returned() + private if private else self._shared.returned()
 
 
 class _Private:

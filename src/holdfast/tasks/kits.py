@@ -38,7 +38,9 @@ class Kit:
 
     def is_same(self) -> bool:
         """Whether all that it refers to is what it was."""
-        return self.uses is not None and all(scope.get(name) is value for scope, name, value in self.uses)
+        if not self.uses:
+            return self.uses is not None
+        return all(scope.get(name) is value for scope, name, value in self.uses)
 
 
 class Kits:

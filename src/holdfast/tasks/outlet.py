@@ -13,6 +13,8 @@ from holdfast._transport.arena import PAGE, Arena, Writer
 from holdfast._transport.parcels import Packed, Parcel, wrap
 from holdfast._worker.inlet import Inlet
 
+_NOBODY: set[Worker] = set()
+
 
 class Sent:
     """Something packed, for as long as somebody may need it: tasks that may have to be sent again, and lives in which
@@ -22,7 +24,7 @@ class Sent:
 
     def __init__(self, packed: Packed) -> None:
         self.packed, self.needed = packed, 1
-        self.lives: set[Worker] = set()
+        self.lives: set[Worker] = set() if type(packed) is Parcel else _NOBODY
 
 
 class Outlet:
@@ -49,13 +51,13 @@ class Outlet:
             while self._freed:
                 self._arena.give_back(self._freed.popleft())
             sent = Sent(wrap(value, self._writer))
-        if isinstance(sent.packed, Parcel):
+        if type(sent.packed) is Parcel:
             self._out.update(dict.fromkeys((block for block, _ in sent.packed.blocks), sent))
         return sent
 
     def send(self, sent: Sent, who: Worker) -> None:
         """This worker is going to see it."""
-        if isinstance(sent.packed, Parcel) and sent.packed.blocks:
+        if type(sent.packed) is Parcel and sent.packed.blocks:
             sent.lives.add(who)
 
     def returned(self, who: Worker, blocks: Iterable[int]) -> None:
@@ -82,7 +84,7 @@ class Outlet:
             remove_named(self._segment.prefix)
 
     def _free(self, sent: Sent) -> None:
-        if sent.needed or sent.lives or not isinstance(sent.packed, Parcel):
+        if type(sent.packed) is not Parcel or sent.needed or sent.lives:
             return
         for block, _ in sent.packed.blocks:
             if self._out.pop(block, None) is not None:
