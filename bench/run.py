@@ -19,6 +19,7 @@ from bench.harness import Options, Row
 from bench.jpeg import jpeg
 from bench.kills import kills
 from bench.memory import memory
+from bench.pools import pools
 from bench.rates import big, middling, tiny
 from bench.skew import skew_busy, skew_sleep
 from bench.supervision import supervision
@@ -34,6 +35,7 @@ MEASUREMENTS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "kills": kills,
     "memory": memory,
     "container": container,
+    "pools": pools,
     "supervision": supervision,
 }
 

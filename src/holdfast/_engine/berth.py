@@ -30,6 +30,10 @@ class Berth:
     def tell(self, message: Message) -> None:
         self.channel.send(pack(message))
 
+    def put(self, message: Message) -> None:
+        """As ``tell``, but not before the channel is flushed."""
+        self.channel.put(pack(message))
+
     def hear(self) -> list[Message]:
         """What it has said; ``EOFError`` when it will say no more."""
         return [unpack(data) for data in self.channel.receive()]

@@ -31,6 +31,7 @@ class Roster:
         self._waiter = Waiter()
         self._berths: dict[Worker, Berth] = {}
         self._by_fd: dict[int, Worker] = {}
+        self._unflushed: set[Worker] = set()
         self._gone: list[Berth] = []  # let go of, and not yet known to have ended
         self.processes: list[Process] = []  # by seat: the latest life of each
 
@@ -69,6 +70,22 @@ class Roster:
     def tell(self, who: Worker, message: Message) -> None:
         berth = self._berths[who]
         berth.tell(message)
+        self._watch_backlog(who, berth)
+
+    def put(self, who: Worker, message: Message) -> None:
+        """As ``tell``, but it goes off with the next ``flush``: several in one piece."""
+        self._berths[who].put(message)
+        self._unflushed.add(who)
+
+    def flush(self) -> None:
+        while self._unflushed:
+            who = self._unflushed.pop()
+            berth = self._berths.get(who)
+            if berth is not None:
+                berth.channel.flush()
+                self._watch_backlog(who, berth)
+
+    def _watch_backlog(self, who: Worker, berth: Berth) -> None:
         backlog = berth.channel.backlog()
         if backlog >= 0:
             self._by_fd[backlog] = who

@@ -134,6 +134,8 @@ class ThreadLine:
     def send(self, message: bytes) -> None:
         raise AssertionError("a thread is told objects")
 
+    put = send
+
     def receive(self) -> list[bytes]:
         raise AssertionError("a thread says objects")
 

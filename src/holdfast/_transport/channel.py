@@ -25,6 +25,10 @@ class Channel(Protocol):
 
     def send(self, message: bytes) -> None: ...
 
+    def put(self, message: bytes) -> None:
+        """As ``send``, but it may wait until ``flush``."""
+        ...
+
     def receive(self) -> list[bytes]:
         """All whole messages that have arrived; ``EOFError`` when the other end is gone and all was read."""
         ...
@@ -47,7 +51,7 @@ class PipeChannel:
         self._read_fd, self._write_fd = read_fd, write_fd
         self._partial = b""  # the start of a message whose rest has not arrived
         self._wanted = 0  # bytes that ``_partial`` must reach before it is worth looking at
-        self._unsent: deque[memoryview] = deque()
+        self._unsent: deque[bytes | memoryview] = deque()
         if not blocking:
             os.set_blocking(write_fd, False)
             os.set_blocking(read_fd, False)
@@ -58,23 +62,36 @@ class PipeChannel:
     def send(self, message: bytes) -> None:
         data = len(message).to_bytes(HEADER, "little") + message
         if self._unsent:
-            self._unsent.append(memoryview(data))
+            self._unsent.append(data)
             return
         written = self._write(data)
         if written < len(data):
             self._unsent.append(memoryview(data)[written:])
             self.flush()
 
+    def put(self, message: bytes) -> None:
+        self._unsent.append(len(message).to_bytes(HEADER, "little") + message)
+
     def flush(self) -> None:
-        while self._unsent:
-            data = self._unsent[0]
+        unsent = self._unsent
+        while unsent:
+            data = unsent[0] if len(unsent) == 1 else self._joined()
             written = self._write(data)
             if written < len(data):
-                self._unsent[0] = data[written:]
+                unsent[0] = memoryview(data)[written:]
                 if not written:
                     return
             else:
-                self._unsent.popleft()
+                unsent.popleft()
+
+    def _joined(self) -> bytes | memoryview:
+        """Short messages become one; a long one goes alone, without another copy."""
+        unsent = self._unsent
+        if len(unsent[0]) + len(unsent[1]) <= CHUNK:
+            joined = b"".join(unsent)
+            unsent.clear()
+            unsent.append(joined)
+        return unsent[0]
 
     def backlog(self) -> int:
         return self._write_fd if self._unsent else -1
@@ -154,6 +171,8 @@ class ConnectionChannel:
             self._connection.send_bytes(message)
         except OSError:
             pass  # as above: the sentinel tells
+
+    put = send
 
     def receive(self) -> list[bytes]:
         messages: list[bytes] = []

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-
 from .calls import Call, Task
 from .deliveries import Deliveries, Delivery
 from .dispatch import Dispatch
@@ -15,7 +12,7 @@ class Accounts:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self._dispatch = dispatch
-        self._numbers, self._items = itertools.count(), 0
+        self._number = self._items = 0  # of the next task, and of the next item
         self.tasks: dict[int, Task] = {}
         self.deliveries = Deliveries()
         self.background = 0  # calls that are not done, and that nobody may be waiting for
@@ -25,13 +22,14 @@ class Accounts:
         call.kit.calls += 1
         self.background += call.background
 
-    def cut(self, call: Call, chunk: int) -> Iterator[Task]:
-        """Into tasks of so many items."""
-        for start in range(0, len(call.items), chunk):
-            task = Task(next(self._numbers), call, start, min(start + chunk, len(call.items)))
-            self.tasks[task.number] = task
-            call.tasks.append(task.number)
-            yield task
+    def cut(self, call: Call, chunk: int) -> range:
+        """Into tasks of so many items: their numbers."""
+        number, count = self._number, len(call.items)
+        for start in range(0, count, chunk):
+            self.tasks[self._number] = Task(self._number, call, start, min(start + chunk, count))
+            self._number += 1
+        call.tasks = range(number, self._number)
+        return call.tasks
 
     def settled(self, call: Call, count: int) -> None:
         """So many more of its items have a result, or will never have one."""

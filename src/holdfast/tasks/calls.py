@@ -23,13 +23,19 @@ class Call(ABC):
         self.kit, self.items, self.shape, self.timeout, self.background = kit, items, shape, timeout, background
         self.base = 0  # the number of the first item in the life of the pool
         self.left = len(items)  # items without a result
-        self.tasks: list[int] = []  # that it was cut into
-        self.deaths: dict[int, int] = {}
-        self.failures: dict[int, int] = {}
+        self.tasks = range(0)  # that it was cut into
+        self._attempts: dict[tuple[str, int], int] | None = None  # most calls never need it
 
     @abstractmethod
     def settle(self, items: Sequence[int], values: list[Any], errors: Mapping[int, BaseException | None]) -> None:
         """Results for some items; for those in ``errors`` that is the error, or None: there is none yet."""
+
+    def attempt(self, item: int, ended: str) -> int:
+        """The how-manieth it was that ended in this way."""
+        if self._attempts is None:
+            self._attempts = {}
+        self._attempts[ended, item] = count = self._attempts.get((ended, item), 0) + 1
+        return count
 
     def begin(self) -> bool:
         """A worker is about to be sent some of it; False when nobody wants it any more."""

@@ -18,7 +18,18 @@ class Dispatch:
 
     def __init__(self, roster: Roster, outlet: Outlet, *, private: bool) -> None:
         self._roster, self._outlet, self._private = roster, outlet, private
+        outlet.announce = self.grown
         self.kits = Kits(outlet)
+
+    def welcome(self, who: Worker) -> None:
+        """A new life has to know the memory that arguments come in."""
+        for base, size in self._outlet.extents:
+            self._roster.put(who, messages.Extended(base, size))
+
+    def grown(self, base: int, size: int) -> None:
+        """There is more of that memory."""
+        for who, _ in self._roster.items():
+            self._roster.put(who, messages.Extended(base, size))
 
     def pack(self, task: Task) -> Exception | None:
         """Get it ready to be sent; the error that stands against that."""
@@ -51,7 +62,7 @@ class Dispatch:
             self._private,
             self._roster[who].arena.returned(),
         )
-        self._roster.tell(who, message)
+        self._roster.put(who, message)
 
     def done(self, task: Task) -> None:
         """It will not be sent again."""
@@ -67,7 +78,7 @@ class Dispatch:
             return
         for who, _ in self._roster.items():
             if who in kit.known:
-                self._roster.tell(who, messages.Drop(kit.number))
+                self._roster.put(who, messages.Drop(kit.number))
         kit.known.clear()
         self._outlet.done(kit.sent)
         kit.sent = None
@@ -79,7 +90,7 @@ class Dispatch:
         assert kit.sent is not None
         kit.known.add(who)
         self._outlet.send(kit.sent, who)
-        self._roster.tell(who, messages.Kit(kit.number, kit.sent.packed))
+        self._roster.put(who, messages.Kit(kit.number, kit.sent.packed))
 
 
 def _with_culprit(error: Exception, what: str, value: object, name: str) -> Exception:

@@ -106,7 +106,6 @@ class Executor(concurrent.futures.Executor):
             max_shared_memory,
             self.faults,
         )
-        self._promises: weakref.WeakSet[Promise] = weakref.WeakSet()
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._finalizer = weakref.finalize(self, _dropped, self._works, self._turns)
         self._finalizer.atexit = False
@@ -121,7 +120,6 @@ class Executor(concurrent.futures.Executor):
         self._check_running()
         future: Future[R] = Future()
         promise = Promise(future, self._works.kits.of(fn, "call"), (args, kwargs), self.task_timeout)
-        self._promises.add(promise)
         self._works.submit(promise, 1)
         self._turns.changed()
         return future
@@ -147,8 +145,9 @@ class Executor(concurrent.futures.Executor):
         not begun."""
         check_owner(self._works)
         if cancel_futures:
-            for promise in list(self._promises):
-                promise.cancel(self._works)
+            for call in self._works.calls():
+                if isinstance(call, Promise):
+                    call.cancel(self._works)
             for stream in list(self._streams):
                 stream.close(concurrent.futures.CancelledError())
         self._works.drain()

@@ -63,13 +63,13 @@ class TaskJudge:
             return self._late(call, item, _stack_of(text), whose, ended=False)
         described = call.describe(item)
         add_note(error, f"{whose}in {described}" + (f"\n\n{text}".rstrip() if text else ""))
-        return self._count(call.failures, call, item, "exception", error, whose, traceback=text)
+        return self._rule(call, item, "exception", error, whose, call.attempt(item, "raised"), text)
 
     def ended(self, call: Call, item: int, verdict: Verdict, whose: Whose) -> Ruling:
         """The worker died in it."""
-        attempts = call.deaths.get(item, 0) + 1
+        attempts = call.attempt(item, "died")
         error = TaskDied(whose.seat, whose.pid, verdict, call.describe(item), attempts)
-        ruling = self._count(call.deaths, call, item, "death", error, whose)
+        ruling = self._rule(call, item, "death", error, whose, attempts)
         return Ruling(after=0.0) if ruling.after is not None else ruling
 
     def stuck(self, call: Call, item: int, stack: str, whose: Whose) -> Ruling:
@@ -85,19 +85,18 @@ class TaskJudge:
 
     def _late(self, call: Call, item: int, stack: str, whose: Whose, *, ended: bool) -> Ruling:
         error = TaskTimeout(call.describe(item), call.timeout, stack, ended)
-        return self._count(call.failures, call, item, "stall", error, whose)
+        return self._rule(call, item, "stall", error, whose, call.attempt(item, "raised"))
 
-    def _count(
+    def _rule(
         self,
-        counts: dict[int, int],
         call: Call,
         item: int,
         kind: str,
         error: BaseException,
         whose: Whose,
+        attempts: int,
         traceback: str = "",
     ) -> Ruling:
-        counts[item] = attempts = counts.get(item, 0) + 1
         fault = self._fault(kind, error, whose, call.base + item, call.describe(item), attempts)
         fault.traceback = traceback
         ruling = self._asked(fault, error)

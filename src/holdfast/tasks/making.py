@@ -43,7 +43,7 @@ def make(
     how = starts.resolve(start, context)
     judge = TaskJudge(retries, ledger)
     share = max_shared_memory // (seats + 1) if max_shared_memory is not None else None
-    outlet = Outlet(named=how == "standby", limit=share, announce=lambda base, size: works.grown(base, size))
+    outlet = Outlet(named=how == "standby", limit=share)
     job = TaskJob(initializer, initargs, seats, gather(), outlet.inlet(), seeded=seed is not False)
     base = _seed(seed)
 

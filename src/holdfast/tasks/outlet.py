@@ -30,17 +30,18 @@ class Sent:
 class Outlet:
     """Owns the arena. Blocks may be given back from any thread; they are used again by the next that packs."""
 
-    def __init__(self, *, named: bool, limit: int | None, announce: Callable[[int, int], None]) -> None:
+    def __init__(self, *, named: bool, limit: int | None) -> None:
         self._segment: MemfdSegment | NamedSegment
         if named:
             self._segment = NamedSegment(NamedSegment.new_prefix("outlet"), unlink=False)
         else:
             self._segment = MemfdSegment.create("holdfast-outlet")
-        self._announce, self._lock, self._freed = announce, threading.RLock(), deque[int]()
+        self._lock, self._freed = threading.RLock(), deque[int]()
         self._arena = Arena(self._segment, limit, memory_room, self._grown, PAGE)
         self._writer = Writer(self._arena)
         self._out: dict[int, Sent] = {}  # by block
         self.extents: list[tuple[int, int]] = []
+        self.announce: Callable[[int, int], None] = _nobody_yet
 
     def inlet(self) -> Inlet:
         """The workers' end."""
@@ -92,4 +93,7 @@ class Outlet:
 
     def _grown(self, base: int, size: int) -> None:
         self.extents.append((base, size))
-        self._announce(base, size)
+        self.announce(base, size)
+
+
+def _nobody_yet(base: int, size: int) -> None: ...

@@ -101,11 +101,12 @@ class Works:
         """Have it done, in pieces of so many items."""
         with self.lock:
             self._accounts.open(call)
-            for task in self._accounts.cut(call, chunk):
+            for number in self._accounts.cut(call, chunk):
                 if self.closed:
-                    self._accounts.fail(task, self.failure or _terminated())
+                    self._accounts.fail(self._tasks[number], self.failure or _terminated())
                 else:
-                    self._feed(Submitted(task.number, call.kit.number))
+                    self._feed(Submitted(number, call.kit.number))
+            self._roster.flush()
 
     def withdraw(self, call: Call, error: BaseException | None = None) -> None:
         """What of it has not been sent is not wanted any more, and has this error for a result, or none."""
@@ -164,6 +165,7 @@ class Works:
                     self._feed(Ticked())
                 if time.monotonic() >= self._timeouts.next_look:
                     self._look()
+                self._roster.flush()
             except BaseException:
                 self._break(_terminated())  # an interrupt, or a bug: nobody knows what was done and what was not
                 raise
@@ -189,8 +191,14 @@ class Works:
             case _:
                 raise AssertionError(f"a pool's worker does not send {message}")
 
+    def calls(self) -> set[Call]:
+        """Those that are not done."""
+        with self.lock:
+            return {task.call for task in self._tasks.values()}
+
     def _on_results(self, who: Worker, message: Did) -> None:
-        self._outlet.returned(who, message.freed)
+        if message.freed:
+            self._outlet.returned(who, message.freed)
         task = self._tasks.get(message.task)
         if task is None or not self._machine.is_held_by(who, message.task):
             return  # it was let go of
@@ -317,13 +325,7 @@ class Works:
 
     def _launch(self, who: Worker) -> None:
         self._roster.add(who, self._launcher.launch(who.seat))
-        for base, size in self._outlet.extents:
-            self._roster.tell(who, messages.Extended(base, size))
-
-    def grown(self, base: int, size: int) -> None:
-        """The outlet has one more extent."""
-        for who, _ in self._roster.items():
-            self._roster.tell(who, messages.Extended(base, size))
+        self._dispatch.welcome(who)
 
     def _break(self, failure: PoolBroken) -> None:
         """No task will be done any more."""
