@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 from abc import ABC, abstractmethod
 
@@ -15,7 +16,8 @@ from .waiting import Waiter
 
 
 class Process(ABC):
-    """One worker's process. ``sentinel`` is readable when it has ended. Looks like a ``multiprocessing.Process``.
+    """One worker's process. ``sentinel`` is readable when it has ended. Looks like a ``multiprocessing.Process``. Any
+    thread may ask it: what the sentinel has to say can be read once.
 
     Owns ``stderr``, our end of what it says there; None when it writes to our own.
     """
@@ -28,6 +30,7 @@ class Process(ABC):
         self.remains = Remains()
         self.ended_by_us = False  # a signal of ours was to end it
         self._ended = self._closed = False
+        self._reading = threading.RLock()
         self._status: int | None = None
 
     @abstractmethod
@@ -57,9 +60,10 @@ class Process(ABC):
 
         The sentinel stays open until ``close``: whoever asks ``is_alive`` must not take it from those who wait on it.
         """
-        if not self._ended:
-            self._status = self._collect()
-            self._ended = True
+        with self._reading:
+            if not self._ended:
+                self._status = self._collect()
+                self._ended = True
 
     def close(self) -> None:
         """Let go of the descriptors; what is known of its end stays known. Calling it twice is harmless."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -41,14 +42,18 @@ class ZygoteProcess(Process):
 
     @property
     def pid(self) -> int:
-        if self._pid is None:
-            self._hear_of_start()
+        with self._reading:
+            if self._pid is None:
+                self._hear_of_start()
         return self._pid or 0
 
     def heard(self) -> bool:
-        if self._pid is None and not self._ended:
-            return not self._hear_of_start()
-        return super().heard()
+        with self._reading:
+            if self._pid is None and not self._ended:
+                return not self._hear_of_start()
+            if not self._ended and not _is_readable(self.sentinel):
+                return False  # it was the start, and another thread has heard of it
+            return super().heard()
 
     def _hear_of_start(self) -> bool:
         """Whether there is a process."""
@@ -85,6 +90,12 @@ class ZygoteProcess(Process):
         os.close(self.sentinel)
         if self._pidfd is not None:
             os.close(self._pidfd)
+
+
+def _is_readable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class Zygote:

@@ -16,6 +16,7 @@ from typing import Any
 
 SIZE = 1 << 16
 STACK = 4096  # where the crash stack begins
+GUEST = 512, 576  # where a second entry lies, in a worker of a pool: of the loader that it loads a batch for
 
 _ENTRY = struct.Struct("=qqqdq")  # phase, batch, sample, since, batches done
 SAMPLE, SINCE = 2, 3  # places of these two among the entry's numbers of 8 bytes
@@ -34,6 +35,7 @@ class Phase(enum.IntEnum):
     INITIALISING = 7  # in worker_init_fn
     RUNNING = 8  # a task of a pool: ``batch`` is its number, ``sample`` which of its calls
     PREPARING = 9  # in the initializer of a pool
+    RETURNING = 10  # results of a task
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ _WORDS = {
     Phase.INITIALISING: "running worker_init_fn",
     Phase.PREPARING: "running the initializer",
     Phase.RUNNING: "running its task",
+    Phase.RETURNING: "sending results",
 }
 
 
@@ -85,11 +88,15 @@ class Logbook:
 
     __slots__ = ("_done", "_map", "numbers", "times")
 
-    def __init__(self, mapping: mmap.mmap) -> None:
+    def __init__(self, mapping: mmap.mmap | memoryview) -> None:
         self._map, self._done = mapping, 0
         # For the note on every sample, numbers[SAMPLE] and times[SINCE]: 0.1 µs this way, 0.4 by a method.
         self.numbers: Any = memoryview(mapping).cast("q")
         self.times: Any = memoryview(mapping).cast("d")
+
+    def of_guest(self) -> Logbook:
+        """The second entry, as a logbook of its own that has no room for a stack."""
+        return Logbook(memoryview(self._map)[slice(*GUEST)])
 
     def note(self, phase: Phase, batch: int = -1, sample: int = -1) -> None:
         _ENTRY.pack_into(self._map, 0, phase, batch, sample, time.monotonic(), self._done)

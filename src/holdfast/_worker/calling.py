@@ -174,7 +174,7 @@ class Calls:
     def _hand_over(self, over: bool) -> None:
         task, values = self._task, self._values
         items = task.todo[self._done : self._done + len(values)]
-        self._logbook.note(Phase.SENDING, task.task, items[0] if len(items) == 1 else -1)
+        self._logbook.note(Phase.RETURNING, task.task, items[0] if len(items) == 1 else -1)
         self._values, self._done = [], self._done + len(values)
         packed = self._wrapped(values, items)
         errors, self._errors = self._errors, []

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast._engine.berth import Berth
+
 from .kits import Kit
 from .outlet import Sent
 
@@ -17,7 +19,10 @@ class Call(ABC):
 
     ``shape``: an item is the argument ("map"), the arguments ("star"), or arguments and keywords ("call").
     ``background``: nobody may be waiting for it, and it goes on all the same.
+    ``retried``: what becomes of a failure, the pool's policy decides; else whoever asked.
     """
+
+    retried = True
 
     def __init__(self, kit: Kit, items: Sequence[Any], shape: str, timeout: float | None, *, background: bool) -> None:
         self.kit, self.items, self.shape, self.timeout, self.background = kit, items, shape, timeout, background
@@ -40,6 +45,9 @@ class Call(ABC):
     def begin(self) -> bool:
         """A worker is about to be sent some of it; False when nobody wants it any more."""
         return True
+
+    def handed(self, berth: Berth) -> None:  # noqa: B027  # for those who want to know
+        """This worker is sent some of it."""
 
     def describe(self, item: int) -> str:
         """As one would write it."""

@@ -20,6 +20,7 @@ class Dispatch:
         self._roster, self._outlet, self._private = roster, outlet, private
         outlet.announce = self.grown
         self.kits = Kits(outlet)
+        self.kits.release = self.release
 
     def welcome(self, who: Worker) -> None:
         """A new life has to know the memory that arguments come in."""
@@ -47,6 +48,7 @@ class Dispatch:
     def send(self, who: Worker, task: Task) -> None:
         call, kit, sent = task.call, task.call.kit, task.sent
         assert sent is not None
+        call.handed(self._roster[who])
         if who not in kit.known:
             self._introduce(kit, who)
         self._outlet.send(sent, who)
@@ -71,9 +73,18 @@ class Dispatch:
             task.sent = None
 
     def finished(self, call: Call) -> None:
-        """All of it is done. Who was sent its function may forget it, unless it is one of those that are kept."""
-        kit = call.kit
-        kit.calls -= 1
+        """All of it is done."""
+        call.kit.calls -= 1
+        self._drop(call.kit)
+
+    def release(self, kit: Kit) -> None:
+        """Whoever had it kept needs it no longer."""
+        kit.kept = False
+        self._drop(kit)
+        self._roster.flush()
+
+    def _drop(self, kit: Kit) -> None:
+        """Who was sent it may forget it, unless it is needed or one of those that are kept."""
         if kit.calls or kit.kept or kit.sent is None:
             return
         for who, _ in self._roster.items():

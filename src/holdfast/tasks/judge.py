@@ -99,7 +99,7 @@ class TaskJudge:
     ) -> Ruling:
         fault = self._fault(kind, error, whose, call.base + item, call.describe(item), attempts)
         fault.traceback = traceback
-        ruling = self._asked(fault, error)
+        ruling = self._asked(fault, error) if call.retried else Ruling(error=error)
         fault.action = "tried again" if ruling.after is not None else "raised" if ruling.error else "replaced"
         self.ledger.note(fault)
         return ruling

@@ -51,6 +51,7 @@ class Kits:
         self._outlet, self._numbers = outlet, itertools.count()
         self._kept: dict[Any, Kit] = {}
         self._recipes: dict[int, tuple[Any, Any]] = {}
+        self.release: Callable[[Kit], None]  # set by whoever sends them
 
     def of(self, function: Callable[..., Any], shape: str, resource: Any = None) -> Kit:
         key = id(function), shape, id(resource)

@@ -74,13 +74,15 @@ class Turns:
                 self._change.notify_all()
 
     def close(self) -> None:
-        """The works are closed: end the keeper. Not by the keeper itself."""
+        """The works are closed: end the keeper. Harmless when done before, and when it is the keeper who calls."""
         with self._change:
             self._change.notify_all()
         self._bell.ring()
         keeper = self._keeper
         if keeper is not None and keeper is not threading.current_thread() and os.getpid() == self._works.owner:
             keeper.join()
+        with self._turn:  # nobody waits
+            self._bell.close()
 
     def _go_on(self, until: float, is_enough: Callable[[], bool]) -> None:
         """By the one whose turn it is."""

@@ -233,7 +233,7 @@ class Works:
         self._dispatch.gone(who)
         verdict = self._last = examine(berth, self._oom)
         entry, whose = berth.logbook.read(), Whose(who.seat, who.life, berth.process.pid)
-        task = self._tasks.get(entry.batch) if entry.phase in (Phase.RUNNING, Phase.SENDING) else None
+        task = self._tasks.get(entry.batch) if entry.phase in (Phase.RUNNING, Phase.RETURNING) else None
         if task is not None and self._machine.is_held_by(who, task.number):
             call = task.call
             self._end(who, task, entry.sample, partial(self._judge.ended, call, verdict=verdict, whose=whose))
