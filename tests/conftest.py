@@ -22,8 +22,12 @@ import holdfast
 from holdfast._system.zygote import zygote
 
 PATIENCE = 2.0  # seconds that the kernel and the zygote have to clear away what has ended
+# Where a name has the pid of its maker; other numbers in it are chance, or a date.
+MAKER = re.compile(r"(?:holdfast-(?:\d{8}-\d{6}-)?|torch_)(\d+)[-_]")
 # Children that stay by design, one of each: the clean process that workers are forked from, and Python's own tracker.
 STAY = ("zygote_server", "multiprocessing.resource_tracker")
+# Names and states of a process change, and it is the same one. A new one may have its pid, but not its beginning.
+FIRST_SEEN_AS: dict[tuple[int, float], str] = {}
 OUTCOME = pytest.StashKey[bool]()
 
 
@@ -73,6 +77,7 @@ def children() -> Counter[str]:
         try:
             command, own = " ".join(process.cmdline()), process.ppid() == os.getpid()
             line = f"{process.pid} {process.name()} {process.status()} {command[-120:]}"
+            line = FIRST_SEEN_AS.setdefault((process.pid, process.create_time()), line)
         except psutil.NoSuchProcess:
             continue
         # A worker shows the command of the zygote that it is a fork of, but is not our own child.
@@ -107,8 +112,8 @@ def temporary_files() -> Counter[str]:
 def _of_others(name: str) -> bool:
     """Another program on this machine may be using holdfast now: its names carry its pid, or it has them mapped."""
     family = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    pids = [int(number) for number in re.findall(r"(?<![0-9a-f])\d+(?![0-9a-f])", name)]
-    if any(pid not in family and psutil.pid_exists(pid) for pid in pids):
+    maker = MAKER.match(name)
+    if maker and int(maker[1]) not in family and psutil.pid_exists(int(maker[1])):
         return True
     users = [pid for pid in psutil.pids() if name in _maps_of(pid)]
     return bool(users) and family.isdisjoint(users)

@@ -128,6 +128,7 @@ def test_an_exception_of_a_script_is_itself(how, tmp_path):
     assert run(tmp_path, code) == "True\n"
 
 
+@pytest.mark.slow
 def test_a_parent_that_ignores_ctrl_c_has_ranks_that_do(tmp_path):
     code = """
     import os, signal

@@ -50,7 +50,7 @@ def test_who_does_not_return_has_failed_and_the_others_are_ended(how, start, tmp
         ("os._exit(0)", 0, "it ended by itself, without an exception"),
         ("SIGKILL", -9, "SIGKILL was sent by a program, another one or itself"),
         ("crash", -11, r"Segmentation fault\n.*string_at\n +File \".*acts.py\", line \d+ in _crash"),
-        ("limit", -24, "the limit of processor time was reached: RLIMIT_CPU"),
+        pytest.param("limit", -24, "the limit of processor time was reached: RLIMIT_CPU", marks=pytest.mark.slow),
         ("last words", -9, "stderr:\n +the last words"),
     ],
 )

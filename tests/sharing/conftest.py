@@ -14,6 +14,12 @@ import pytest
 
 from holdfast.sharing import files
 
+HERE = Path(__file__).parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "once: in `make test` one of its ways is enough")
+
 
 @pytest.fixture(params=["anonymous", "named"])
 def kind(request, monkeypatch):
@@ -34,6 +40,15 @@ def forkserver():
     multiprocessing.forkserver._forkserver._stop()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_collections():
+    """Most tests here wait for a collection, in which a module has nothing to lose."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def names(monkeypatch, tmp_path):
     """Files with names lie in a directory of the test's own."""
@@ -43,7 +58,13 @@ def names(monkeypatch, tmp_path):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They start many interpreters and take minutes: for ``make torture``."""
+    """New interpreters take minutes: each behaviour is seen in one of them, all other ways are for ``make torture``."""
     for item in items:
-        if item.path.parent == Path(__file__).parent:
+        if item.path.parent == HERE and is_slow(item):
             item.add_marker(pytest.mark.slow)
+
+
+def is_slow(item: pytest.Item) -> bool:
+    ways = set(item.callspec.id.split("-")) if hasattr(item, "callspec") else set()
+    again = {"named", "array", "cloudpickle"} & ways and item.get_closest_marker("once")
+    return bool({"spawn", "forkserver", "standby"} & ways or again)

@@ -57,6 +57,7 @@ def test_a_thousand_arrays_cost_as_many_descriptors_as_one():
     assert len(many) + len(one) == 1003
 
 
+@pytest.mark.once
 def test_another_process_keeps_what_the_first_has_dropped(kind):
     context = multiprocessing.get_context("spawn")
     queue, answers = context.SimpleQueue(), context.SimpleQueue()
@@ -104,6 +105,7 @@ def kill_all_of(tmp_path, anonymous: bool) -> None:
         psutil.wait_procs(workers, timeout=60)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_everyone_is_killed(tmp_path):
     before = shared_bytes()
     kill_all_of(tmp_path, anonymous=True)
@@ -114,6 +116,7 @@ def test_nothing_is_left_when_everyone_is_killed(tmp_path):
     assert not list(tmp_path.glob("holdfast-*"))
 
 
+@pytest.mark.slow
 def test_of_named_ones_a_file_is_left_until_the_next_process_shares_something(tmp_path, names, monkeypatch):
     kill_all_of(tmp_path, anonymous=False)
     assert len(names()) == 2  # the bytes, and the log of those who have them
@@ -127,6 +130,7 @@ def test_of_named_ones_a_file_is_left_until_the_next_process_shares_something(tm
     assert names() == []
 
 
+@pytest.mark.slow
 def test_a_named_one_that_somebody_holds_is_not_taken_for_abandoned(names, monkeypatch):
     monkeypatch.setattr(files, "YOUNG", 0)
     x = share(numpy.arange(3))
@@ -134,6 +138,7 @@ def test_a_named_one_that_somebody_holds_is_not_taken_for_abandoned(names, monke
     assert receivers.in_new_interpreter(x, "print(x.sum())") == "3"
 
 
+@pytest.mark.slow
 def test_the_last_one_to_let_go_of_a_named_one_removes_it(names):
     """Also when its maker was the first."""
     context = multiprocessing.get_context("spawn")
@@ -173,6 +178,7 @@ def test_a_pickle_of_what_is_gone_is_an_error_that_says_so(kind, monkeypatch):
         pickle.loads(pickled)
 
 
+@pytest.mark.slow
 def test_a_dead_sender_is_named():
     said = receivers.in_new_interpreter(
         None,
@@ -210,6 +216,7 @@ def test_a_pickle_that_nobody_loads_holds_it_for_a_while_only(kind, monkeypatch)
     assert descriptors() == before
 
 
+@pytest.mark.once
 def test_what_has_arrived_is_held_no_longer(kind):
     before = descriptors()
     x = share(torch.zeros(3))

@@ -54,6 +54,7 @@ def test_a_killed_holder_leaves_it_free_and_the_next_one_is_told(kind, method):
     holder.close()
 
 
+@pytest.mark.once
 def test_a_holder_that_forked_is_not_survived_by_its_lock(kind):
     """The fork has its own opened file, so the lock does not live on in it."""
     x = share(numpy.zeros(1))

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from holdfast.errors import CannotShare
 from holdfast.sharing import PackedDict, PackedList, PackedText, share
 
+pytestmark = pytest.mark.once
 MANY = 3000
 
 
@@ -188,8 +189,9 @@ def costs_of(paths: int, workers: int = 2) -> tuple[int, int]:
     return x._memory.size, grown
 
 
+@pytest.mark.slow
 def test_workers_that_read_a_long_list_have_one_copy_together():
-    size, grown = costs_of(600_000)
+    size, grown = costs_of(200_000)
     assert grown <= 1.1 * size
 
 
@@ -199,6 +201,7 @@ def test_three_million_paths():
     assert grown <= 1.1 * size
 
 
+@pytest.mark.slow
 def test_workers_that_run_a_model_have_one_copy_together():
     model = share(torch.nn.Sequential(*[torch.nn.Linear(2000, 2000) for _ in range(4)]))
     size = sum(tensor.nbytes for tensor in model.parameters())

@@ -16,6 +16,7 @@ from holdfast.errors import ReadOnlyShared
 from holdfast.sharing import share
 from holdfast.sharing.memory import HEADER
 
+pytestmark = pytest.mark.once
 WRITES = {
     "item": lambda x: x.__setitem__(0, 5),
     "method": lambda x: x.add_(1),
@@ -78,6 +79,7 @@ def test_an_array_cannot_be_made_writable_again(kind):
             held.flags.writeable = True
 
 
+@pytest.mark.slow
 def test_another_process_cannot_write_either(kind):
     x = share({"a": numpy.arange(6), "t": torch.arange(6)}, readonly=True)
     said = receivers.in_new_interpreter(
@@ -98,6 +100,7 @@ def test_the_kernel_refuses_whoever_has_the_descriptor():
         mmap.mmap(memory.fd, memory.size)
 
 
+@pytest.mark.slow
 def test_what_writes_behind_torchs_back_writes_to_a_page_of_its_own(kind):
     """No segmentation fault, and nobody else sees it."""
     x = share(torch.arange(6.0), readonly=True)

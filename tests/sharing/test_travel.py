@@ -71,6 +71,7 @@ def test_through_starmap_of_a_pool_two_workers_add_up_under_the_lock(method, one
     assert x.tolist() == [8] * 6
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps], ids=["pickle", "cloudpickle"])
 def test_by_a_plain_pickle_to_a_process_that_is_no_relation(kind, dumps, ones):
     x = share(ones())
@@ -94,6 +95,7 @@ def test_threads_share_it_anyway(ones):
     assert x.tolist() == [2] * 6
 
 
+@pytest.mark.slow
 def test_a_view_that_a_function_made_goes_through_torchs_own_queue_as_the_same_memory():
     x = share(torch.ones(6))
     context = torch.multiprocessing.get_context("spawn")
@@ -144,6 +146,7 @@ def test_it_may_be_dropped_as_soon_as_it_was_sent(kind, method):
         queue.join_thread()
 
 
+@pytest.mark.slow
 def test_it_goes_on_from_a_process_that_ends(kind):
     """The third one finds it at the second one's, and else at the first one's."""
     x = share(torch.ones(4))
@@ -206,6 +209,7 @@ def test_a_sample_that_is_a_view_comes_as_the_same_memory():
     assert dataset.seen.tolist() == [11] * 32
 
 
+@pytest.mark.slow
 def test_a_model_is_one_for_all(kind):
     model = share(torch.nn.Sequential(torch.nn.Linear(4, 2)))
     context = multiprocessing.get_context("spawn")

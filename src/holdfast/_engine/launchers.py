@@ -125,18 +125,18 @@ def shipped(job: Errand, segment: S) -> Shipment[S]:
         return ship(job, segment)
     except Exception as error:
         segment.close()
-        raise _who_is_to_blame(job, error, try_to_ship) from error
+        raise who_is_to_blame(job, error, try_to_ship) from error
 
 
 def _shipped_by_name(job: Errand, prefix: str) -> Shipment[NamedSegment]:
     shipment = shipped(job, NamedSegment(prefix, unlink=False))
     if shipment.fds:
         shipment.close()
-        raise _who_is_to_blame(job, TypeError("the job holds file descriptors"), try_to_ship_by_name)
+        raise who_is_to_blame(job, TypeError("the job holds file descriptors"), try_to_ship_by_name)
     return shipment
 
 
-def _who_is_to_blame(job: Errand, error: Exception, attempt: Callable[[object], None]) -> Exception:
+def who_is_to_blame(job: Errand, error: Exception, attempt: Callable[[object], None]) -> Exception:
     for what in job.parts:
         culprit = find_culprit(getattr(job, what), what, attempt)
         if culprit is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+KEEPER = "holdfast-keeper"  # a thread of ours: whoever starts a worker has the lock without which it does nothing
 EXAMINED = 20  # held locks that are looked into; each costs a walk through all objects
 
 
@@ -35,8 +36,9 @@ class Company:
 
 
 def company() -> Company:
-    names = tuple(thread.name for thread in threading.enumerate() if thread is not threading.current_thread())
-    return Company(names, max(0, psutil.Process().num_threads() - len(names) - 1))
+    threads = threading.enumerate()
+    names = [thread.name for thread in threads if thread is not threading.current_thread() and thread.name != KEEPER]
+    return Company(tuple(names), max(0, psutil.Process().num_threads() - len(threads)))
 
 
 def held_locks() -> list[str]:

@@ -56,9 +56,10 @@ class Job:
     def worker(
         self, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
     ) -> Serves:
+        from .line import Line
         from .worker import Worker  # which needs to know what a job is
 
-        return Worker(self, post, channel, logbook, segment, heard)
+        return Worker(self, post, logbook, Line(channel, segment, post.arena_limit, heard))
 
 
 class Post(NamedTuple):

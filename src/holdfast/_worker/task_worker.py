@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from holdfast._system.interrupting import on_interrupt
 from holdfast._system.segments import Segment
@@ -13,12 +13,22 @@ from holdfast._transport.logbook import Logbook, Phase
 from holdfast._transport.messages import Close, Drop, Extended, Kit, Ready, Task
 from holdfast._transport.parcels import Packed
 
+from . import life
 from .calling import Calls, Tool
 from .inlet import Inlet
 from .job import Post
 from .line import Line
 from .seeds import seed_all
 from .settings import Settings, take_over
+
+
+class Host(NamedTuple):
+    """What a guest finds in a worker of a pool: a function that was sent there and is more than a function."""
+
+    post: Post
+    logbook: Logbook
+    line: Line
+    seeded: bool
 
 
 @dataclass(slots=True)
@@ -52,6 +62,7 @@ class TaskWorker:
         take_over(job.settings)
         seed_all(post.seed + post.seat)
         on_interrupt(self._calls.interrupted)
+        life.current().made[Host] = Host(post, self._logbook, self._line, job.seeded)
         if job.initializer is not None:
             self._logbook.note(Phase.PREPARING)
             job.initializer(*job.initargs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import numpy
@@ -13,7 +12,6 @@ from torch.utils.data import default_collate
 from torch.utils.data._utils import worker as torch_worker
 
 from holdfast._system.limits import own_memory
-from holdfast._system.segments import Segment
 from holdfast._transport.arena import ArenaFull
 from holdfast._transport.channel import Channel
 from holdfast._transport.codec import Encoded, Encoder
@@ -35,14 +33,11 @@ MEASURE_EVERY = 0.25  # seconds; it takes 150 µs
 
 
 class Worker(Loop):
-    """Owns its end of the channel, its arena and its copy of the job's objects."""
+    """Owns its line, with its end of the channel and its arena, and its copy of the job's objects."""
 
-    def __init__(
-        self, job: Job, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
-    ) -> None:
+    def __init__(self, job: Job, post: Post, logbook: Logbook, line: Line) -> None:
         super().__init__(job, post, logbook, Seeder(torch.initial_seed()))
-        self._line = Line(channel, segment, post.arena_limit, heard)
-        self._encoder = Encoder(self._line.writer)
+        self._line, self._encoder = line, Encoder(line.writer)
         self._collate = collate_into(self._encoder.tensor, job.collate_types)
         if job.collate_fn is not default_collate:
             self._collate = job.collate_fn

@@ -9,27 +9,26 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from holdfast._engine.berth import Berth
 from holdfast._engine.launchers import Posts, who_is_to_blame
-from holdfast._engine.threads import ThreadLine
 from holdfast._system.segments import NamedSegment
 from holdfast._transport.arena import ArenaFull, ArenaView
+from holdfast._transport.logbook import Entry
 from holdfast._transport.messages import Begin, Close, InitFailed, Load, Message, Noticed, Raised, Ready, Report, pack
 from holdfast._transport.packer import take_apart
 from holdfast._worker.guest import Invitation, Left
 from holdfast._worker.job import Job
 from holdfast.errors import PoolBroken, SharedMemoryFull, TaskDied, Verdict
 
-from .loading import Loading, Unwanted
+from .loading import Loading, Said, Unwanted, waiting
 from .pool import Pool
-from .standing import StandInLine, StandInLogbook, StandInProcess
+from .standing_in import StandInLine, StandInLogbook, StandInProcess
 
 
 class Hired:
-    """Owns the job as the pool's workers are sent it: packed once, dropped by all of them when this is closed."""
+    """Owns the job as the pool's workers are sent it: packed once, and dropped by all of them when this is closed."""
 
     forks = False
 
@@ -43,7 +42,7 @@ class Hired:
             self.kit = self.works.kits.of(Invitation(job, self._awaits_notice), "map")
             self.kit.kept = True
         if self.kit.error is not None:
-            raise _refusal(job, self.kit.error)
+            raise _refusal(job, self.kit.error) from self.kit.error
 
     def launch(self, seat: int) -> Berth:
         processes = self.works.processes
@@ -70,15 +69,109 @@ class Hired:
 
 
 class StandIn(Berth):
-    """Stands for whoever of the pool loads its batch. Told things by the crew, and by the thread that keeps the pool
-    going; a lock is never held where the pool's may be waited for."""
+    """Stands for whoever of the pool loads its batch. Used by the crew and by whichever thread keeps the pool going."""
+
+    process: StandInProcess
+    logbook: StandInLogbook
 
     def __init__(self, hired: Hired, pid: int) -> None:
-        self._hired, self._lock = hired, threading.RLock()  # a collector may close us in the middle of anything
+        self._hired, self._line = hired, StandInLine()
+        # Never held while the pool's is waited for. A collector may close us in the middle of anything: reentrant.
+        self._lock = threading.RLock()
         self._begin = b""
         self._asked: deque[Load] = deque()
-        self._loading: Loading | None = None
         self._has_left = False
-        self._line, self._process, self._logbook = StandInLine(), StandInProcess(pid), StandInLogbook(self._look)
-        super().__init__(self._process, self._line, self._logbook, ArenaView(NamedSegment("", unlink=False)))
+        process, logbook = StandInProcess(pid), StandInLogbook(self._look)
+        super().__init__(process, self._line, logbook, ArenaView(NamedSegment("", unlink=False)))
         self.say(Ready(), pid)
+
+    # -- the crew's side -----------------------------------------------------------------------
+
+    def tell(self, message: Message) -> None:
+        match message:
+            case Load():
+                self._asked.append(message)
+                self._go_on()
+            case Begin():
+                self._begin = self._hired.complete(message)
+                self._take_back()
+            case Close():
+                self._leave(waiting(), Verdict(0))
+                self._take_back()
+            case _:
+                raise AssertionError(f"a map-style data set needs no {message}")
+        self._hired.turns.changed()
+
+    def hear(self) -> list[Message]:
+        heard = self._line.hear()
+        if heard:
+            self.process.is_now(self._line.speaker)
+        return heard
+
+    def _look(self) -> Entry:
+        loading = self.process.loading
+        if loading is None or loading.berth is None:
+            return waiting()
+        self.process.is_now(loading.berth.process.pid)
+        return loading.entry()
+
+    def _take_back(self) -> None:
+        """What is not begun: it is of an epoch that is over."""
+        self._asked.clear()
+        if (loading := self.process.loading) is not None:
+            self._hired.works.withdraw(loading, Unwanted())
+
+    # -- the pool's side -----------------------------------------------------------------------
+
+    def say(self, message: Message, pid: int) -> None:
+        self._line.say_for(pid, message)
+
+    def settled(self, loading: Loading, said: Said) -> None:
+        with self._lock:
+            self.process.loading = None
+            if not self._has_left:
+                self._take_in(loading, said)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        with self._lock:
+            if self.process.loading is not None or self._has_left or not self._asked:
+                return
+            loading = self.process.loading = Loading(self._hired.kit, self._begin, self._asked.popleft(), self)
+        self._hired.works.submit(loading, 1)
+
+    def _take_in(self, loading: Loading, said: Said) -> None:
+        pid = loading.berth.process.pid if loading.berth is not None else self.process.pid
+        match said:
+            case Left():
+                self._leave(said.entry, Verdict(said.status, said.stack), loading)
+            case TaskDied():
+                self._leave(loading.entry(), said.verdict, loading)
+            case Unwanted():
+                pass
+            case PoolBroken():
+                self.say(Raised(loading.batch, [Report(None, said, "", "", fatal=True, whole=False)]), pid)
+            case BaseException():
+                self.say(InitFailed(said), pid)
+            case _:
+                for message in said:
+                    self._pass_on(message, pid)
+
+    def _pass_on(self, message: Message, pid: int) -> None:
+        if isinstance(message, Noticed):
+            self._hired.notice(message, pid)
+        else:
+            self.say(message, pid)
+
+    def _leave(self, entry: Entry, verdict: Verdict, loading: Loading | None = None) -> None:
+        with self._lock:
+            if not self._has_left:
+                self._has_left = True
+                self.logbook.keep(entry, verdict.stack)
+                self.process.leave(verdict, loading.berth.process if loading and loading.berth else None)
+
+
+def _refusal(job: Job, error: Exception) -> Exception:
+    if isinstance(error, ArenaFull):
+        return SharedMemoryFull(error.wanted, error.held, error.limit, error.reason)
+    return who_is_to_blame(job, error, take_apart)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from holdfast._system.bell import Bell
+from holdfast._system.threads_at_fork import KEEPER
 
 from .works import Works
 
@@ -68,7 +69,7 @@ class Turns:
             return
         with self._change:
             if self._keeper is None or not self._keeper.is_alive():
-                self._keeper = threading.Thread(target=self._keep, name="holdfast-keeper", daemon=True)
+                self._keeper = threading.Thread(target=self._keep, name=KEEPER, daemon=True)
                 self._keeper.start()
             else:
                 self._change.notify_all()
