@@ -22,14 +22,14 @@ class Parcel(NamedTuple):
 Packed = bytes | Parcel
 
 
-def wrap(value: object, writer: Writer) -> Packed:
+def wrap(value: object, writer: Writer, packer: type[Packer] = Packer) -> Packed:
     """What is not flat memory is pickled; a long pickle is laid beside it."""
     found: Sequence[Any] = ()
     if is_plain(value):
         skeleton = pickle.dumps(value, protocol=PROTOCOL)
     else:
         taken = Taken()
-        Packer(taken).dump(value)
+        packer(taken).dump(value)
         skeleton, found = taken.getvalue(), taken.found
     if not found and len(skeleton) <= LONG_SKELETON:
         return skeleton

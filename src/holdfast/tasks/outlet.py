@@ -12,6 +12,7 @@ from holdfast._system.segments import MemfdSegment, NamedSegment, remove_named
 from holdfast._transport.arena import PAGE, Arena, Writer
 from holdfast._transport.parcels import Packed, Parcel, wrap
 from holdfast._worker.inlet import Inlet
+from holdfast.sharing.arguments import Arguments
 
 _NOBODY: set[Worker] = set()
 
@@ -51,7 +52,7 @@ class Outlet:
         with self._lock:
             while self._freed:
                 self._arena.give_back(self._freed.popleft())
-            sent = Sent(wrap(value, self._writer))
+            sent = Sent(wrap(value, self._writer, Arguments))
         if type(sent.packed) is Parcel:
             self._out.update(dict.fromkeys((block for block, _ in sent.packed.blocks), sent))
         return sent
