@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pickle import PicklingError
+
 from .base import HoldfastError
 
 
-class CannotShip(HoldfastError):
+class CannotShip(HoldfastError, PicklingError):
     """Something that the workers need cannot be pickled."""
 
     code = "HF101"
@@ -23,6 +25,13 @@ class CannotShip(HoldfastError):
         return {
             "why": self.reason,
             "fork": self.no_fork,
-            "try": f"make {self.path} in each worker, on first use or in worker_init_fn, instead of in the trainer; "
-            'or start="fork" if no thread of the trainer holds a lock when the workers start',
+            "try": self._advice(),
         }
+
+    def _advice(self) -> str:
+        if self.what.startswith(("function", "arguments")):  # of a task
+            return f"leave {self.path} out, or make it in the worker: resource=, or holdfast.per_worker"
+        return (
+            f"make {self.path} in each worker, on first use or in worker_init_fn, instead of in the trainer; "
+            'or start="fork" if no thread of the trainer holds a lock when the workers start'
+        )
