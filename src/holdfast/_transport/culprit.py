@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 from .packer import take_apart
@@ -54,5 +55,8 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
     if getattr(value, "__closure__", None):
         names = value.__code__.co_freevars
         yield from ((f" (its variable {n})", c.cell_contents) for n, c in zip(names, value.__closure__, strict=False))
+    if isinstance(value, FunctionType):
+        scope = value.__globals__
+        yield from ((f" (its global {name})", scope[name]) for name in value.__code__.co_names if name in scope)
     if hasattr(value, "__self__") and hasattr(value, "__func__"):
         yield ".__self__", value.__self__

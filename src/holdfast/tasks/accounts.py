@@ -28,8 +28,19 @@ class Accounts:
         for start in range(0, count, chunk):
             self.tasks[self._number] = Task(self._number, call, start, min(start + chunk, count))
             self._number += 1
-        call.tasks = range(number, self._number)
-        return call.tasks
+        call.tasks = numbers = range(number, self._number)
+        return numbers
+
+    def split(self, task: Task) -> range:
+        """Into tasks of one item each, in its place: their numbers."""
+        self.forget(task)
+        first = self._number
+        for item in task.todo:
+            self.tasks[self._number] = Task(self._number, task.call, item, item + 1)
+            self._number += 1
+        numbers = range(first, self._number)
+        task.call.tasks = [*task.call.tasks, *numbers]
+        return numbers
 
     def settled(self, call: Call, count: int) -> None:
         """So many more of its items have a result, or will never have one."""

@@ -28,7 +28,7 @@ class Call(ABC):
         self.kit, self.items, self.shape, self.timeout, self.background = kit, items, shape, timeout, background
         self.base = 0  # the number of the first item in the life of the pool
         self.left = len(items)  # items without a result
-        self.tasks = range(0)  # that it was cut into
+        self.tasks: Sequence[int] = ()  # that it was cut into
         self._attempts: dict[tuple[str, int], int] | None = None  # most calls never need it
 
     @abstractmethod

@@ -42,7 +42,8 @@ class Dispatch:
             try:
                 task.sent = self._outlet.pack(items)
             except Exception as error:
-                return _with_culprit(error, f"arguments of {kit.name}", items, "arguments")
+                value = items[0] if len(items) == 1 else items
+                return _with_culprit(error, f"arguments of {kit.name}", value, "argument")
         return None
 
     def send(self, who: Worker, task: Task) -> None:

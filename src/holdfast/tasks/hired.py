@@ -6,6 +6,7 @@ whichever process is free; when that process dies, so does the stand-in, and the
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from collections import deque
@@ -45,8 +46,10 @@ class Hired:
             raise _refusal(job, self.kit.error) from self.kit.error
 
     def launch(self, seat: int) -> Berth:
-        processes = self.works.processes
-        stand_in = StandIn(self, processes[seat % len(processes)].pid)
+        with self.works.lock:
+            processes = self.works.processes
+            pid = processes[seat % len(processes)].pid if processes else os.getpid()
+        stand_in = StandIn(self, pid)
         if not seat:
             self._first = stand_in
         return stand_in
@@ -112,7 +115,7 @@ class StandIn(Berth):
         loading = self.process.loading
         if loading is None or loading.berth is None:
             return waiting()
-        self.process.is_now(loading.berth.process.pid)
+        self.process.is_now(loading.pid)
         return loading.entry()
 
     def _take_back(self) -> None:
@@ -141,7 +144,7 @@ class StandIn(Berth):
         self._hired.works.submit(loading, 1)
 
     def _take_in(self, loading: Loading, said: Said) -> None:
-        pid = loading.berth.process.pid if loading.berth is not None else self.process.pid
+        pid = loading.pid or self.process.pid
         match said:
             case Left():
                 self._leave(said.entry, Verdict(said.status, said.stack), loading)
@@ -168,7 +171,7 @@ class StandIn(Berth):
             if not self._has_left:
                 self._has_left = True
                 self.logbook.keep(entry, verdict.stack)
-                self.process.leave(verdict, loading.berth.process if loading and loading.berth else None)
+                self.process.leave(verdict, loading)
 
 
 def _refusal(job: Job, error: Exception) -> Exception:

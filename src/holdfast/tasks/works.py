@@ -44,16 +44,15 @@ from holdfast._engine.roster import Exited, Roster
 from holdfast._system.memory_events import OomWatch
 from holdfast._system.process import Process
 from holdfast._transport import messages
-from holdfast._transport.faults import unpack_error
 from holdfast._transport.logbook import Phase
 from holdfast._transport.messages import Did, Message
 from holdfast.errors import PoolBroken, Verdict
-from holdfast.errors.base import indented
 
 from .accounts import Accounts
 from .calls import Call, Task
 from .deliveries import Delivery
 from .dispatch import Dispatch
+from .endings import initializer_failed, never_ready, terminated
 from .judge import Ruling, TaskJudge
 from .outlet import Outlet
 from .timeouts import Timeouts
@@ -103,7 +102,7 @@ class Works:
             self._accounts.open(call)
             for number in self._accounts.cut(call, chunk):
                 if self.closed:
-                    self._accounts.fail(self._tasks[number], self.failure or _terminated())
+                    self._accounts.fail(self._tasks[number], self.failure or terminated())
                 else:
                     self._feed(Submitted(number, call.kit.number))
             self._roster.flush()
@@ -132,7 +131,7 @@ class Works:
             return
         with self.lock:
             if not self.closed:
-                self._break(_terminated())
+                self._break(terminated())
         self.hand_out()
 
     def next_deadline(self) -> float:
@@ -167,7 +166,7 @@ class Works:
                     self._look()
                 self._roster.flush()
             except BaseException:
-                self._break(_terminated())  # an interrupt, or a bug: nobody knows what was done and what was not
+                self._break(terminated())  # an interrupt, or a bug: nobody knows what was done and what was not
                 raise
 
     def hand_out(self) -> None:
@@ -185,7 +184,7 @@ class Works:
             case messages.Ready():
                 self._feed(WorkerReady(who))
             case messages.InitFailed():
-                self._on_init_failure(message)
+                self._break(initializer_failed(message.error))
             case Exited():
                 self._on_exit(who, message.berth)
             case _:
@@ -272,13 +271,6 @@ class Works:
         self._deliveries.add(Delivery(task.call, [item], None, None, errors, instead))
         self._accounts.settled(task.call, 1)
 
-    def _on_init_failure(self, message: messages.InitFailed) -> None:
-        error, text = unpack_error(message.error)
-        what = f"the initializer of this pool failed: {type(error).__name__}: {error}"
-        failure = PoolBroken(what, indented(text), "all of its tasks failed", "call it in this process to see it fail")
-        failure.__cause__ = error
-        self._break(failure)
-
     # -- what to do about it -------------------------------------------------------------------
 
     def _feed(self, event: TaskEvent) -> None:
@@ -308,9 +300,7 @@ class Works:
             case AllDone():
                 self._shut()
             case GiveUp():
-                what = f"workers of this pool end before they are ready, {command.deaths} of them in a row"
-                why = self._last.cause() if self._last is not None else ""
-                self._break(PoolBroken(what, why, "all of its tasks failed", "look at what they do when they start"))
+                self._break(never_ready(command.deaths, self._last))
             case _:
                 assert_never(command)
 
@@ -320,7 +310,11 @@ class Works:
             self._dispatch.send(who, task)
             self._timeouts.watch(task)
             return
-        self._accounts.fail(task, error)
+        if error is not None and len(task.todo) > 1 and task.call.kit.error is None:  # only one of them is to blame
+            for number in self._accounts.split(task):
+                self._feed(Submitted(number, task.call.kit.number))
+        else:
+            self._accounts.fail(task, error)
         self._feed(TaskEnded(who, task.number, 0.0))
 
     def _launch(self, who: Worker) -> None:
@@ -343,7 +337,3 @@ class Works:
 
     def _whose(self, who: Worker) -> Whose:
         return Whose(who.seat, who.life, self._roster[who].process.pid)
-
-
-def _terminated() -> PoolBroken:
-    return PoolBroken("the pool was ended before this task was done", "", "", "close() and join() wait for all tasks")
