@@ -17,11 +17,11 @@ class TaskDied(HoldfastError, BrokenProcessPool):
     seat: int
     pid: int
     verdict: Verdict
-    task: str  # as one would write it: "resize('a.jpg')"
+    task: str  # as one would write it: "resize('a.jpg')"; empty when it was idle, or starting
     attempts: int
 
     def _what(self) -> str:
-        return f"worker {self.seat} (pid {self.pid}) {self.verdict} in {self.task}"
+        return f"worker {self.seat} (pid {self.pid}) {self.verdict}" + (f" in {self.task}" if self.task else "")
 
     def _lines(self) -> dict[str, str]:
         tried = "" if self.attempts == 1 else f"tried {self.attempts} times, each in a new process; "

@@ -30,7 +30,7 @@ class Delivery(NamedTuple):
         call, items, errors = self.call, self.items, self.errors
         try:
             values = self._values()
-        except BaseException as error:  # they cannot be unpickled here
+        except (Exception, SystemExit) as error:  # they cannot be unpickled here
             values, errors = [None] * len(items), dict.fromkeys(items, error)
         for k, value in self.instead.items():
             values[items.index(k)] = value
@@ -66,3 +66,6 @@ class Deliveries:
                 delivery.hand_over()
             except Exception:
                 _logger.exception("holdfast: in a callback of a pool")
+            except BaseException:  # Ctrl-C, in the thread that waits: the next one who comes does it
+                self._waiting.appendleft(delivery)
+                raise

@@ -76,9 +76,9 @@ class TaskJudge:
         """It did not stop when it was told to."""
         return self._late(call, item, stack, whose, ended=True)
 
-    def restarted(self, verdict: Verdict, whose: Whose, doing: str) -> None:
+    def restarted(self, verdict: Verdict, whose: Whose) -> None:
         """A worker died that had nothing to do."""
-        error = TaskDied(whose.seat, whose.pid, verdict, doing, 1)
+        error = TaskDied(whose.seat, whose.pid, verdict, "", 1)
         fault = self._fault("death", error, whose, None, "", 1)
         fault.action = "restarted"
         self.ledger.note(fault)

@@ -89,7 +89,7 @@ class AsyncResult(Call):
         settled = self._enter(items, values, errors)
         with self._lock:
             self.missing -= settled
-            if self.missing:
+            if self.missing > 0:
                 return
         self._finish()
 

@@ -38,7 +38,7 @@ class Turns:
         self._works, self._bell = works, Bell()
         works.watch(self._bell.fileno())
         self._turn = threading.Lock()  # held by the one who waits for what happens
-        self._change = threading.Condition(threading.Lock())
+        self._change = threading.Condition()
         self._waiting = 0  # threads that wait for the one who waits
         self._keeper: threading.Thread | None = None
         self._armed = 0, math.inf  # what the one who waits knows

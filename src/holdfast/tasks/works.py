@@ -238,7 +238,7 @@ class Works:
             self._end(who, task, entry.sample, partial(self._judge.ended, call, verdict=verdict, whose=whose))
             return
         if not self._machine.is_leaving(who):
-            self._judge.restarted(verdict, whose, entry.words())
+            self._judge.restarted(verdict, whose)
         self._feed(LifeEnded(who))
 
     def _look(self) -> None:
