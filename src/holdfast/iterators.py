@@ -17,12 +17,10 @@ from torch.utils.data.graph_settings import apply_random_seed
 from holdfast._core.limits import Limits
 from holdfast._engine.crew import Crew
 from holdfast._engine.judge import Judge
-from holdfast._engine.launchers import launcher
 from holdfast._engine.notices import Ear
 from holdfast._engine.parking import Parked, Parking
 from holdfast._engine.watch import Watch
 from holdfast._monitor import bundle
-from holdfast._system import starts
 from holdfast._worker import surroundings
 from holdfast._worker.attributes import Attributes, Place
 from holdfast._worker.collate_types import types_added_by_user
@@ -212,13 +210,9 @@ class CrewIterator(_Iterator):
             max_restarts=loader.max_restarts,
             recycle_after=loader.recycle_after,
         )
-        start = (
-            starts.resolve(loader.start, loader.multiprocessing_context) if loader.workers == "process" else "thread"
-        )
-        may_fork = starts.may_fall_back(loader.start, loader.multiprocessing_context)
         watch = Watch(loader.stall_timeout, loader.max_worker_memory)
-        ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=start == "thread")
-        starter = launcher(start, job, _posts(loader, self._seed, ear), may_fork=may_fork)
+        ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=loader.workers == "thread")
+        starter = loader._launcher(job, _posts(loader, self._seed, ear))
         if starter.forks:
             loader._notices.look_for_handles(self._dataset)
         told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory

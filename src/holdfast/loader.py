@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch.utils.data
 from torch.utils.data import BatchSampler, Dataset, IterableDataset, Sampler
@@ -23,8 +23,22 @@ from .sampling.dealing import Deal
 from .sampling.distributed import DistributedSampler
 from .warming import warm_early
 
+if TYPE_CHECKING:
+    from holdfast._engine.launchers import Launcher, Posts
+    from holdfast._worker.job import Job
+
+    from .tasks.pool import Pool
+
 T_co = TypeVar("T_co", covariant=True)
 WORKERS = ("process", "thread")
+OF_A_POOL = {  # what is said of workers when they are started, and so not by a loader that has a pool
+    "workers": "process",
+    "start": "auto",
+    "multiprocessing_context": None,
+    "max_shared_memory": None,
+    "recycle_after": None,
+    "max_worker_memory": None,
+}
 
 
 class DataLoader(torch.utils.data.DataLoader[T_co]):
@@ -54,6 +68,9 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         shard: how a stream that does not divide itself is divided: ``"auto"``, each worker of each rank takes every
             n-th item; ``"worker"``, the same without ranks. Each still goes through the whole stream. None: not at all.
         allow_empty: whether a data set without samples is an epoch of no batches, as in torch, and not an error.
+        pool: a `Pool` whose processes load the batches, which it may do for several loaders at once and between other
+            tasks. ``num_workers`` is then how many batches it works on at a time for this one: by default as many as it
+            has processes. How they are started, replaced and limited is the pool's affair.
         snapshot_every_n_steps: of how many batches of a worker one takes along the state that an iterable data set
             keeps of itself; what lies between is gone through again. As in torchdata.
     """
@@ -91,12 +108,16 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         shard: str | None = None,
         allow_empty: bool = False,
         snapshot_every_n_steps: int = 1,
+        pool: Pool | None = None,
     ) -> None:
         if is_recipe(dataset):
             from .recipe import look_into
 
             look_into(dataset)  # a recipe: is it one for an iterable data set?
-        self.shard, self.allow_empty = shard, allow_empty
+        if pool is not None:
+            seats = _size_of(pool)
+            num_workers = num_workers or seats
+        self.shard, self.allow_empty, self.pool = shard, allow_empty, pool
         self._takes_all = sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset)
         if allow_empty and shuffle and self._takes_all and _is_empty(dataset):
             shuffle = False  # torch has no sampler that shuffles nothing, and refuses to make one
@@ -128,7 +149,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         self._check()
         self._tally, self._faults = Tally(), Ledger(file=fault_log)
         launcher = starts.resolve(start, self.multiprocessing_context)
-        if num_workers and workers == "process":
+        if num_workers and workers == "process" and pool is None:
             warm_early(launcher, num_workers)
         # Only now: while the zygote imports torch, we have the time to import the engine.
         from holdfast._engine.notices import Notices
@@ -149,8 +170,20 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         _expect(self, "shard", f"one of {SHARDS}", self.shard in SHARDS)
         if self.shard is not None and not isinstance(self.dataset, IterableDataset):
             raise ValueError(f"shard={self.shard!r} is for iterable data sets: the sampler divides a map-style one")
+        if self.pool is not None:
+            self._check_pool()
         policy(self.on_error)
         self._deal()
+
+    def _check_pool(self) -> None:
+        if isinstance(self.dataset, IterableDataset):
+            raise ValueError(
+                "pool= is for map-style data sets, any batch of which any process can load: a stream needs workers of "
+                "its own, num_workers= without pool="
+            )
+        for name, usual in OF_A_POOL.items():
+            if getattr(self, name) != usual:
+                raise ValueError(f"{name}={getattr(self, name)!r} is for workers of its own, and with pool= the pool's")
 
     @property
     def restarts(self) -> int:
@@ -224,8 +257,21 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
             raise emptiness(self.dataset)
         if not self.num_workers:
             return SerialIterator(self)
-        self.check_worker_number_rationality()
+        if self.pool is None:
+            self.check_worker_number_rationality()
         return CrewIterator(self)
+
+    def _launcher(self, job: Job, posts: Posts) -> Launcher:
+        """Of the workers of one crew."""
+        if self.pool is not None:
+            from .tasks.hired import Hired
+
+            return Hired(self.pool, job, posts)
+        from holdfast._engine.launchers import launcher
+
+        context = self.multiprocessing_context
+        start = starts.resolve(self.start, context) if self.workers == "process" else "thread"
+        return launcher(start, job, posts, may_fork=starts.may_fall_back(self.start, context))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "_iterator" and value is None:
@@ -233,6 +279,14 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
             if running is not None:
                 running.close()  # frameworks end persistent workers this way, while they still hold the iterator
         super().__setattr__(name, value)
+
+
+def _size_of(pool: Any) -> int:
+    from .tasks.pool import Pool
+
+    if not isinstance(pool, Pool):
+        raise TypeError(f"pool should be a holdfast.Pool, but got pool={pool!r}")
+    return pool._seats
 
 
 def _is_empty(dataset: Any) -> bool:

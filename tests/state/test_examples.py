@@ -43,6 +43,7 @@ def test_a_killed_run_goes_on_with_the_same_losses(tmp_path):
     assert list(whole) == list(range(1, 3 * 64 + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_ranks_that_were_killed_go_on_with_the_same_losses(tmp_path):
     """torchrun starts them again; then all are stopped, and others, one more of them, do the rest: each sample once."""

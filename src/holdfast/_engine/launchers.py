@@ -136,7 +136,7 @@ def _shipped_by_name(job: Errand, prefix: str) -> Shipment[NamedSegment]:
     return shipment
 
 
-def who_is_to_blame(job: Errand, error: Exception, attempt: Callable[[object], None]) -> Exception:
+def who_is_to_blame(job: Errand, error: Exception, attempt: Callable[[object], object]) -> Exception:
     for what in job.parts:
         culprit = find_culprit(getattr(job, what), what, attempt)
         if culprit is not None:
