@@ -87,7 +87,10 @@ class Encoder:
 
     def _simple(self, value: object, structure: Signature, tensors: list[torch.Tensor]) -> Encoded:
         """Plain tensors in a plain structure: no pickling once the layout is known."""
-        begins = [tensor.data_ptr() for tensor in tensors]
+        try:
+            begins = [tensor.data_ptr() for tensor in tensors]
+        except RuntimeError:  # shared for reading only: torch has no pointer for us
+            return self._any(value)
         sizes = [tensor.nbytes for tensor in tensors]
         if overlap(begins, sizes):
             return self._any(value)

@@ -33,7 +33,7 @@ _CLOSED: set[Name] = {
     ("holdfast", "Counter"),
 }
 # Made to be in several processes at once.
-_AT_HOME_ANYWHERE = ("multiprocessing.", "torch.multiprocessing.")
+_AT_HOME_ANYWHERE = ("multiprocessing.", "torch.multiprocessing.", "holdfast.sharing.")
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, types.CodeType)
 _CONTAINERS = (dict, set, frozenset, list, tuple, deque)
 
