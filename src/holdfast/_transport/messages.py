@@ -196,8 +196,9 @@ class Task(NamedTuple):
     """Parent: call the function with these of the items that are in the parcel, in order.
 
     ``first`` is where the parcel begins: the number of its first item among all of the call; ``base``, the number of
-    item 0 in the life of the pool, for the seeds. ``timed``: note each one in the logbook, also when they are short;
-    ``alone``: hand each result over before the next is begun. ``private``: the parcel may be needed again, as it is.
+    item 0 in the life of the pool, for the seeds. ``plain``: items are of built-in types. ``timed``: note each one in
+    the logbook, also when they are short; ``alone``: hand each result over before the next is begun. ``private``: the
+    parcel may be needed again, as it is.
     """
 
     task: int
@@ -206,6 +207,7 @@ class Task(NamedTuple):
     first: int
     todo: Sequence[int]
     base: int
+    plain: bool
     timed: bool
     alone: bool
     private: bool

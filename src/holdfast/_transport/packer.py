@@ -61,8 +61,10 @@ class Packer(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no t
     def __init__(self, taken: Taken) -> None:
         super().__init__(taken, protocol=PROTOCOL, buffer_callback=self._leave_out_buffer)
         self._found = taken.found
+        self.plain = True  # nothing but built-in types so far
 
     def reducer_override(self, obj: Any) -> Any:
+        self.plain = False
         kind = type(obj)
         if kind is torch.Tensor:
             reduced = self._reduce_tensor(obj)

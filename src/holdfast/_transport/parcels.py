@@ -22,17 +22,28 @@ class Parcel(NamedTuple):
 Packed = bytes | Parcel
 
 
-def wrap(value: object, writer: Writer, packer: type[Packer] = Packer) -> Packed:
+def wrap(value: object, writer: Writer) -> Packed:
     """What is not flat memory is pickled; a long pickle is laid beside it."""
+    return pack_up(value, writer)[0]
+
+
+def pack_up(value: object, writer: Writer, packer: type[Packer] = Packer) -> tuple[Packed, bool]:
+    """The same, and whether there is nothing in it but built-in types."""
     found: Sequence[Any] = ()
-    if is_plain(value):
+    plain = is_plain(value)
+    if plain:
         skeleton = pickle.dumps(value, protocol=PROTOCOL)
     else:
         taken = Taken()
-        packer(taken).dump(value)
-        skeleton, found = taken.getvalue(), taken.found
+        pickler = packer(taken)
+        pickler.dump(value)
+        skeleton, found, plain = taken.getvalue(), taken.found, pickler.plain
     if not found and len(skeleton) <= LONG_SKELETON:
-        return skeleton
+        return skeleton, plain
+    return _laid_out(skeleton, found, writer), plain
+
+
+def _laid_out(skeleton: bytes, found: Sequence[Any], writer: Writer) -> Parcel:
     leaves, regions = describe(found)
     skeleton_size = 0
     if len(skeleton) > LONG_SKELETON:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain, islice
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -16,7 +16,7 @@ from holdfast._transport.messages import Did, Task
 from holdfast._transport.parcels import Packed, wrap
 from holdfast.errors import CannotSend, SharedMemoryFull, TaskExited
 
-from .drawing import are_plain, cannot_draw
+from .drawing import cannot_draw
 from .inlet import Inlet
 from .life import unwrap
 from .line import Line
@@ -70,7 +70,7 @@ class Calls:
         self._running = -1, -1  # the task and the item that may be interrupted now
         self._values: list[Any] = []
         self._errors: list[tuple[int, bytes]] = []
-        self._task = Task(-1, -1, b"", 0, (), 0, False, False, False, ())
+        self._task = Task(-1, -1, b"", 0, (), 0, False, False, False, False, ())
         self._done = 0  # how many of its items were handed over
         self._began = self._flushed = 0.0
 
@@ -110,8 +110,7 @@ class Calls:
             self._errors = [(k, told) for k in task.todo]
             self._values = [None] * len(task.todo)
             return None
-        draws = self._seed is not None and (found.may_draw or not _plain(items, found.shape))
-        return items, call, self._seed if draws else None
+        return items, call, self._seed if found.may_draw or not task.plain else None
 
     def _tool(self, task: Task, tool: Callable[[], Tool]) -> Tool:
         try:
@@ -219,11 +218,3 @@ def _not_sent(error: Exception, culprit: tuple[str, str, str] | None = None) -> 
     refusal = CannotSend(*culprit)
     refusal.__cause__ = error
     return pack_error(refusal)
-
-
-def _plain(items: list[Any], shape: str) -> bool:
-    if shape == "map":
-        return are_plain(items)
-    if shape == "star":
-        return all(type(item) is tuple for item in items) and are_plain(chain.from_iterable(items))
-    return all(are_plain(args) and are_plain(kwargs.values()) for args, kwargs in items)

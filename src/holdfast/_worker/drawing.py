@@ -3,7 +3,7 @@
 To set them takes 10 µs and more, and a call of a pool may take 0.1. A function that cannot draw need not have them set.
 Only what is plain to see counts: Python code that uses nothing but its arguments, plain values, built-in functions,
 modules of the standard library that have nothing to do with random numbers, and other functions of that kind. Methods
-of arguments are called all the same, so it is for arguments of built-in types only (`are_plain`).
+of arguments are called all the same, so it is for arguments of built-in types only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import dis
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -33,10 +33,6 @@ def cannot_draw(function: Any, depth: int = 0) -> bool:
     if isinstance(function, BuiltinFunctionType | type):
         return _is_built_in(function) or getattr(function, "__module__", None) in _MODULES
     return False
-
-
-def are_plain(values: Iterable[Any]) -> bool:
-    return _PLAIN.issuperset(map(type, values))
 
 
 def _is_harmless(used: Any, depth: int) -> bool:

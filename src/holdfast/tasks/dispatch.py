@@ -60,6 +60,7 @@ class Dispatch:
             task.first,
             task.todo,
             call.base,
+            sent.plain,
             call.timeout is not None,
             task.alone,
             self._private,

@@ -10,7 +10,7 @@ from holdfast._core.events import Worker
 from holdfast._system.limits import memory_room
 from holdfast._system.segments import MemfdSegment, NamedSegment, remove_named
 from holdfast._transport.arena import PAGE, Arena, Writer
-from holdfast._transport.parcels import Packed, Parcel, wrap
+from holdfast._transport.parcels import Packed, Parcel, pack_up
 from holdfast._worker.inlet import Inlet
 from holdfast.sharing.arguments import Arguments
 
@@ -21,10 +21,10 @@ class Sent:
     """Something packed, for as long as somebody may need it: tasks that may have to be sent again, and lives in which
     something of it may be left."""
 
-    __slots__ = ("lives", "needed", "packed")
+    __slots__ = ("lives", "needed", "packed", "plain")
 
-    def __init__(self, packed: Packed) -> None:
-        self.packed, self.needed = packed, 1
+    def __init__(self, packed: Packed, plain: bool) -> None:
+        self.packed, self.plain, self.needed = packed, plain, 1  # plain: nothing but built-in types
         self.lives: set[Worker] = set() if type(packed) is Parcel else _NOBODY
 
 
@@ -52,7 +52,7 @@ class Outlet:
         with self._lock:
             while self._freed:
                 self._arena.give_back(self._freed.popleft())
-            sent = Sent(wrap(value, self._writer, Arguments))
+            sent = Sent(*pack_up(value, self._writer, Arguments))
         if type(sent.packed) is Parcel:
             self._out.update(dict.fromkeys((block for block, _ in sent.packed.blocks), sent))
         return sent

@@ -16,7 +16,7 @@ from .loading import Loading
 
 
 class StandInProcess(Process):
-    """The process of the pool that was last heard or looked at. Owns a pipe, whose end says that it has left."""
+    """The process of the pool that was last heard or looked at. Owns a pipe, which tells that it has left."""
 
     def __init__(self, pid: int) -> None:
         self._reader, self._writer = _pipe()
@@ -33,7 +33,7 @@ class StandInProcess(Process):
         self._verdict, self.ended_by_us = verdict, verdict.ended_by_us
         if loading is not None and loading.berth is not None:
             self._pid, self.remains = loading.pid, loading.berth.process.remains
-        _close(self._writer)
+        self._writer.send_bytes(b"")  # not closed: whoever hears it may do that at the same time
 
     def last_words(self) -> str:
         return self._verdict.stderr
