@@ -12,7 +12,7 @@ from holdfast._transport.arena import ArenaFull
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.faults import pack_error
 from holdfast._transport.logbook import OVERDUE, SAMPLE, SINCE, Logbook, Phase
-from holdfast._transport.messages import Did, Task
+from holdfast._transport.messages import Did, Task, in_full, shortened
 from holdfast._transport.parcels import Packed, wrap
 from holdfast.errors import CannotSend, SharedMemoryFull, TaskExited
 
@@ -70,18 +70,19 @@ class Calls:
         self._running = -1, -1  # the task and the item that may be interrupted now
         self._values: list[Any] = []
         self._errors: list[tuple[int, bytes]] = []
-        self._task = Task(-1, -1, b"", 0, (), 0, False, False, False, False, ())
+        self._task = Task(-1, -1, b"", 0, [], 0, False, False, False, False, ())
+        self._todo: Sequence[int] = ()
         self._done = 0  # how many of its items were handed over
         self._began = self._flushed = 0.0
 
     def make(self, task: Task, tool: Callable[[], Tool]) -> None:
-        self._task, self._done = task, 0
+        self._task, self._todo, self._done = task, in_full(task.todo), 0
         self._began = self._flushed = monotonic()
         found = self._prepared(task, tool)
         if found is not None:
             items, call, seed = found
             del found
-            if seed is None and 1 < len(items) == len(task.todo) and not (task.timed or task.alone):
+            if seed is None and 1 < len(items) == len(self._todo) and not (task.timed or task.alone):
                 self._in_blocks(items, call)
             else:
                 self._one_by_one(items, call, seed)
@@ -99,7 +100,7 @@ class Calls:
     ) -> tuple[list[Any], Callable[[Any], Any], int | None] | None:
         """The items, the function, and the seed if it may draw. None: it failed, and so have all of the calls."""
         try:
-            self._running = task.task, task.todo[0]
+            self._running = task.task, self._todo[0]
             found = self._tool(task, tool)
             items = self._inlet.unwrap(task.packed, task.private)
             call = found.call()
@@ -107,8 +108,8 @@ class Calls:
         except BaseException as error:
             self._running = -1, -1
             told = self._told(error)
-            self._errors = [(k, told) for k in task.todo]
-            self._values = [None] * len(task.todo)
+            self._errors = [(k, told) for k in self._todo]
+            self._values = [None] * len(self._todo)
             return None
         return items, call, self._seed if found.may_draw or not task.plain else None
 
@@ -121,8 +122,8 @@ class Calls:
 
     def _one_by_one(self, items: list[Any], call: Callable[[Any], Any], seed: int | None) -> None:
         task, numbers, times = self._task, self._logbook.numbers, self._logbook.times
-        last = task.todo[-1]
-        for k in task.todo:
+        last = self._todo[-1]
+        for k in self._todo:
             numbers[SAMPLE] = k
             times[SINCE] = monotonic()
             if seed is not None:
@@ -172,14 +173,14 @@ class Calls:
 
     def _hand_over(self, over: bool) -> None:
         task, values = self._task, self._values
-        items = task.todo[self._done : self._done + len(values)]
+        items = self._todo[self._done : self._done + len(values)]
         self._logbook.note(Phase.RETURNING, task.task, items[0] if len(items) == 1 else -1)
         self._values, self._done = [], self._done + len(values)
         packed = self._wrapped(values, items)
         errors, self._errors = self._errors, []
         del values
         now = monotonic()
-        self._line.say(Did(task.task, items, packed, errors, over, now - self._began, self._inlet.returned()))
+        self._line.say(Did(task.task, shortened(items), packed, errors, over, now - self._began, self._inlet.returned()))
         if not over:
             self._flushed = now
             self._logbook.note(Phase.RUNNING, task.task)

@@ -86,7 +86,7 @@ class TaskWorker:
                     raise AssertionError(f"a pool does not send {message}")
 
     def _work(self, task: Task) -> None:
-        self._logbook.note(Phase.RUNNING, task.task, task.todo[0] if len(task.todo) == 1 else -1)
+        self._logbook.note(Phase.RUNNING, task.task, task.todo[0] if task.timed else -1)
         self._line.give_back(task.freed)
         self._calls.make(task, lambda: self._tool(task.kit))
         self._logbook.note_done()

@@ -58,7 +58,7 @@ class Dispatch:
             kit.number,
             sent.packed,
             task.first,
-            task.todo,
+            messages.shortened(task.todo),
             call.base,
             sent.plain,
             call.timeout is not None,

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -201,11 +201,10 @@ class Works:
         task = self._tasks.get(message.task)
         if task is None or not self._machine.is_held_by(who, message.task):
             return  # it was let go of
-        again, pause = self._deliver(who, task, message) if message.errors else ([], 0.0)
-        if not message.errors:
-            self._deliveries.add(Delivery(task.call, message.items, message.packed, self._roster[who].arena))
-        self._accounts.settled(task.call, len(message.items) - len(again))
-        task.take_out(message.items, again)
+        items = messages.in_full(message.items)
+        again, pause = self._deliver(who, task, items, message)
+        self._accounts.settled(task.call, len(items) - len(again))
+        task.take_out(items, again)
         if not message.over:
             return
         if task.todo:
@@ -215,8 +214,12 @@ class Works:
             self._accounts.forget(task)
             self._feed(TaskEnded(who, task.number, message.seconds))
 
-    def _deliver(self, who: Worker, task: Task, message: Did) -> tuple[list[int], float]:
-        """Results among which there are errors: which items are tried again, and after how long."""
+    def _deliver(self, who: Worker, task: Task, items: Sequence[int], message: Did) -> tuple[list[int], float]:
+        """The results, among which there may be errors: which items are tried again, and after how long."""
+        arena = self._roster[who].arena
+        if not message.errors:
+            self._deliveries.add(Delivery(task.call, items, message.packed, arena))
+            return [], 0.0
         errors: dict[int, BaseException | None] = {}
         instead: dict[int, Any] = {}
         pause, whose = 0.0, self._whose(who)
@@ -224,8 +227,7 @@ class Works:
             ruling = self._judge.raised(task.call, item, packed, whose)
             ruling.enter(item, errors, instead)
             pause = max(pause, ruling.after or 0.0)
-        arena = self._roster[who].arena
-        self._deliveries.add(Delivery(task.call, message.items, message.packed, arena, errors, instead))
+        self._deliveries.add(Delivery(task.call, items, message.packed, arena, errors, instead))
         return [item for item, error in errors.items() if error is None], pause
 
     def _on_exit(self, who: Worker, berth: Berth) -> None:
@@ -253,13 +255,21 @@ class Works:
         """The life is over in which this task was running: which of its items was it, and what becomes of the rest?"""
         if item < 0 and len(task.todo) == 1:
             item = task.todo[0]
-        if item < 0:
-            task.alone = True  # so that it will be known the next time
-        elif item in task.todo:
+        if item in task.todo:
             self._rule(task, item, rule(item))
+        elif item < 0 and task.alone:  # it is in how they are unpacked: each in a parcel of its own
+            self._feed(LifeEnded(who, task.number))
+            self._split(task)
+            return
+        elif item < 0:
+            task.alone = True  # so that it will be known the next time
         if not task.todo:
             self._accounts.forget(task)
         self._feed(LifeEnded(who, task.number, time.monotonic() if task.todo else None))
+
+    def _split(self, task: Task) -> None:
+        for number in self._accounts.split(task):
+            self._feed(Submitted(number, task.call.kit.number))
 
     def _rule(self, task: Task, item: int, ruling: Ruling) -> None:
         if ruling.after is not None:
@@ -311,8 +321,7 @@ class Works:
             self._timeouts.watch(task)
             return
         if error is not None and len(task.todo) > 1 and task.call.kit.error is None:  # only one of them is to blame
-            for number in self._accounts.split(task):
-                self._feed(Submitted(number, task.call.kit.number))
+            self._split(task)
         else:
             self._accounts.fail(task, error)
         self._feed(TaskEnded(who, task.number, 0.0))
