@@ -179,8 +179,8 @@ class Calls:
         packed = self._wrapped(values, items)
         errors, self._errors = self._errors, []
         del values
-        now = monotonic()
-        self._line.say(Did(task.task, shortened(items), packed, errors, over, now - self._began, self._inlet.returned()))
+        now, freed = monotonic(), self._inlet.returned()
+        self._line.say(Did(task.task, shortened(items), packed, errors, over, now - self._began, freed))
         if not over:
             self._flushed = now
             self._logbook.note(Phase.RUNNING, task.task)
