@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from itertools import dropwhile
+from multiprocessing.pool import RemoteTraceback
 from typing import Any
 
 from holdfast._engine.docket import Whose
@@ -61,8 +62,9 @@ class TaskJudge:
         error, text = unpack_error(packed)
         if isinstance(error, Overdue):
             return self._late(call, item, _stack_of(text), whose, ended=False)
-        described = call.describe(item)
-        add_note(error, f"{whose}in {described}" + (f"\n\n{text}".rstrip() if text else ""))
+        add_note(error, f"{whose}in {call.describe(item)}")
+        if error.__cause__ is None and text:  # a cause that came along has its place in the text
+            error.__cause__ = RemoteTraceback(f'\n"""\n{text}"""')
         return self._rule(call, item, "exception", error, whose, call.attempt(item, "raised"), text)
 
     def ended(self, call: Call, item: int, verdict: Verdict, whose: Whose) -> Ruling:
