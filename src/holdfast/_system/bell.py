@@ -19,15 +19,19 @@ class Bell:
     def ring(self) -> None:
         if not self._rung:
             self._rung = True
-            with suppress(OSError):
+            try:
                 self._cord.send_bytes(b"")
+            except OSError:
+                pass
+            except BaseException:  # an interrupt, and nobody knows whether it was sent
+                self._rung = False
+                raise
 
     def silence(self) -> None:
-        """Who waited is awake. By that thread only."""
-        if self._rung:
-            with suppress(OSError, EOFError):
-                self._heard.recv_bytes()
-            self._rung = False
+        """Who waited has heard it. By that thread only."""
+        with suppress(OSError, EOFError):
+            self._heard.recv_bytes()
+        self._rung = False
 
     def close(self) -> None:
         self._heard.close()

@@ -129,6 +129,11 @@ class Arena:
             extent = self._extents[bisect_right(self._bases, block) - 1]
             extent.give_back(block - extent.base + used, size - used)
 
+    def close(self) -> None:
+        """No more blocks will be taken; the mappings go with what is made from them."""
+        self._extents.clear()
+        self._bases.clear()
+
     def _look_again(self) -> None:
         lingering, self._lingering = self._lingering, []
         for block in lingering:

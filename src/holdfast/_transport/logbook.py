@@ -22,6 +22,8 @@ _ENTRY = struct.Struct("=qqqdq")  # phase, batch, sample, since, batches done
 SAMPLE, SINCE = 2, 3  # places of these two among the entry's numbers of 8 bytes
 MEMORY = 5  # the place behind the entry: bytes of memory that the worker uses, by its own account
 OVERDUE = 6  # the trainer's, two places: the task and the call that are to be interrupted
+BEGUN = 8  # which of the tasks that this worker was sent, by their order, it has begun
+RECALLED = 9  # the trainer's, two places: from which on, and up to which, they are not to be begun
 
 
 class Phase(enum.IntEnum):

@@ -207,6 +207,7 @@ class Drop(NamedTuple):
 class Task(NamedTuple):
     """Parent: call the function with these of the items that are in the parcel, in order.
 
+    ``turn`` is its number among all that this life was sent, for what is recalled (`tasks.recalls`).
     ``first`` is where the parcel begins: the number of its first item among all of the call; ``base``, the number of
     item 0 in the life of the pool, for the seeds. ``plain``: items are of built-in types. ``timed``: note each one in
     the logbook, also when they are short; ``alone``: hand each result over before the next is begun. ``private``: the
@@ -214,6 +215,7 @@ class Task(NamedTuple):
     """
 
     task: int
+    turn: int
     kit: int
     packed: Packed
     first: int
@@ -223,6 +225,13 @@ class Task(NamedTuple):
     timed: bool
     alone: bool
     private: bool
+    freed: tuple[int, ...]
+
+
+class PassedOver(NamedTuple):
+    """Worker: this task was recalled, and has not been begun."""
+
+    task: int
     freed: tuple[int, ...]
 
 
@@ -266,6 +275,7 @@ Message = (
     | Kit
     | Drop
     | Task
+    | PassedOver
     | Did
 )
 
@@ -286,6 +296,7 @@ _KINDS: tuple[type[Any], ...] = (
     Kit,
     Drop,
     Task,
+    PassedOver,
     Did,
 )
 _TAGS = {kind: tag for tag, kind in enumerate(_KINDS)}

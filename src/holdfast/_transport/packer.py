@@ -54,12 +54,16 @@ class Taken(io.BytesIO):
         super().__init__()
         self.found: list[torch.Tensor | numpy.ndarray[Any, Any] | memoryview] = []
 
+    def leave_out_buffer(self, buffer: pickle.PickleBuffer) -> None:
+        self.found.append(buffer.raw())
+
 
 class Packer(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
     """Pickles one value, leaving its flat memory out. ``found`` is what was left out, in the order of the leaves."""
 
     def __init__(self, taken: Taken) -> None:
-        super().__init__(taken, protocol=PROTOCOL, buffer_callback=self._leave_out_buffer)
+        # Not a method of our own: the pickler would be part of a cycle, and keep all that it has seen for a while.
+        super().__init__(taken, protocol=PROTOCOL, buffer_callback=taken.leave_out_buffer)
         self._found = taken.found
         self.plain = True  # nothing but built-in types so far
 
@@ -100,9 +104,6 @@ class Packer(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no t
     def _leave_out(self, obj: Any) -> Any:
         self._found.append(obj)
         return leaf, (len(self._found) - 1,)
-
-    def _leave_out_buffer(self, buffer: pickle.PickleBuffer) -> None:
-        self._found.append(buffer.raw())
 
 
 def take_apart(value: object) -> tuple[bytes, list[Leaf], list[Region]]:

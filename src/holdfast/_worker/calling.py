@@ -70,7 +70,7 @@ class Calls:
         self._running = -1, -1  # the task and the item that may be interrupted now
         self._values: list[Any] = []
         self._errors: list[tuple[int, bytes]] = []
-        self._task = Task(-1, -1, b"", 0, [], 0, False, False, False, False, ())
+        self._task = Task(-1, 0, -1, b"", 0, [], 0, False, False, False, False, ())
         self._todo: Sequence[int] = ()
         self._done = 0  # how many of its items were handed over
         self._began = self._flushed = 0.0

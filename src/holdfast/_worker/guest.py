@@ -95,6 +95,7 @@ class Guest(Worker):
     def answers(self, begin: Begin, load: Load) -> list[bytes]:
         default_collate_fn_map.update(self._collating)
         OURS.extend(self._ours)
+        self._said = []
         try:
             with self._random:
                 if begin != self._epoch:
@@ -104,8 +105,7 @@ class Guest(Worker):
         except BaseException:
             self._abandon()  # the arena is the pool's
             raise
-        said, self._said = self._said, []
-        return said
+        return self._said
 
     def _say(self, message: Message) -> None:
         self._said.append(pack(message))

@@ -10,13 +10,14 @@ BEYOND = (
         "Pool.map waits for ever when a worker is killed",
         today="`Pool.map` never returns after a worker was killed.",
         cause="`multiprocessing.Pool` starts a new worker and forgets the task that the old one had.",
-        promise="that task is tried again or fails alone; the rest complete.",
+        promise="`holdfast.Pool`: that task is tried again in a new worker (`retries=1`), or fails alone with the "
+        "reason; the rest complete.",
         remedy="`concurrent.futures.ProcessPoolExecutor` notices, and fails as a whole (F61).",
         patterns=(
             r"Pool\.(map|imap|starmap|apply)[^\n]{0,60}(hang|wait|stuck|never returns)",
             r"(hang|wait|stuck)[^\n]{0,60}Pool\.(map|imap|starmap)",
         ),
-        available=False,
+        codes=("HF901",),
     ),
     Failure(
         "F61",
@@ -24,10 +25,11 @@ BEYOND = (
         today="`BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running "
         "or pending.`",
         cause="One worker ended; `ProcessPoolExecutor` cannot tell whose task it had and fails all of them.",
-        promise="that task is tried again or fails alone; the rest complete.",
+        promise="`holdfast.Executor`: that task is tried again in a new worker (`retries=1`), or fails alone with "
+        "the reason; all others complete, and it takes more.",
         remedy="Keep the list of tasks, make a new executor, and submit what is not done.",
         patterns=(r"BrokenProcessPool", r"A process in the process pool was terminated abruptly[^\n]*"),
-        available=False,
+        codes=("HF901", "HF903"),
     ),
     Failure(
         "F62",
@@ -101,10 +103,10 @@ BEYOND = (
         "hundreds of tensors as results of a pool hit the descriptor limit",
         today="`Too many open files` from a pool that returns tensors, then silence.",
         cause="Each tensor in flight holds a descriptor.",
-        promise="results travel through memory that needs no descriptor each.",
+        promise="Results of `holdfast.Pool` travel through memory that needs no descriptor each, however many are "
+        "kept.",
         remedy='Return numpy arrays, or `torch.multiprocessing.set_sharing_strategy("file_system")`.',
         patterns=(r"\bpool\b[\s\S]{0,4000}?Too many open files[^\n]*",),
-        available=False,
     ),
     Failure(
         "F68",
@@ -112,26 +114,27 @@ BEYOND = (
         today="`Process SpawnPoolWorker-1: ... Can't get attribute 'work' on <module '__mp_main__'>`, again and "
         "again, and `map` never returns.",
         cause="The worker imports the script without what is under the guard, fails, and is replaced for ever.",
-        promise="functions are shipped by value.",
+        promise="`holdfast.Pool` sends the function itself: under the guard, without a guard, lambdas and "
+        "closures too.",
         remedy='Define the function above `if __name__ == "__main__":`.',
         patterns=(
             r"SpawnPoolWorker-\d+[\s\S]{0,4000}?Can't get attribute '?[\w.<>]+'? on <module[^\n]*",
             r"Can't get attribute '?[\w.<>]+'? on <module '__mp_main__'",
         ),
-        available=False,
     ),
     Failure(
         "F69",
         "a pool's task without end",
         today="`multiprocessing.context.TimeoutError` from `get(timeout=...)`; the worker stays busy for ever.",
         cause="`get` stops waiting; nobody ends the task.",
-        promise="a limit for each task frees and replaces its worker.",
+        promise="`Pool(task_timeout=60)`, or `timeout=` of a call: it is stopped, or ended with its worker where that "
+        "does not help, and fails with the place it was at. The worker is free, or replaced.",
         remedy="`pool.terminate()` ends all; a limit inside the task needs `signal.alarm`.",
         patterns=(
             r"multiprocessing\.context\.TimeoutError",
             r"(task|future)[^\n]{0,40}(never ends|without end|runs for ?ever)",
         ),
-        available=False,
+        codes=("HF902",),
     ),
     Failure(
         "F80",

@@ -27,10 +27,10 @@ DATA = (
         "random numbers repeat in a process pool",
         today="`np.random` gives the same numbers in several tasks of a `multiprocessing.Pool`.",
         cause="Forked pool workers inherit numpy's global state, and nothing seeds it per task.",
-        promise="each task of a pool has random state of its own.",
+        promise="`holdfast.Pool` and `Executor`: each call has random numbers of its own in torch, numpy and `random`, "
+        "the same for any number of workers and after a retry. `seed=` chooses them, `seed=False` leaves them alone.",
         remedy="Pass a seed with each task: `numpy.random.default_rng([seed, task])`.",
         patterns=(r"(np|numpy)\.random[^\n]{0,60}\bpool\b", r"\bpool\b[^\n]{0,60}(same|repeat)[^\n]{0,20}random"),
-        available=False,
     ),
     Failure(
         "F40",

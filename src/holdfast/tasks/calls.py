@@ -51,9 +51,11 @@ class Call(ABC):
 
     def describe(self, item: int) -> str:
         """As one would write it."""
-        args, kwargs = (self.items[item], {}) if self.shape == "star" else ((self.items[item],), {})
+        args, kwargs = (self.items[item],), {}
         if self.shape == "call":
             args, kwargs = self.items[item]
+        elif self.shape == "star" and isinstance(self.items[item], tuple | list):
+            args = self.items[item]
         said = [*map(_shown, args), *(f"{name}={_shown(value)}" for name, value in kwargs.items())]
         return f"{self.kit.name}({', '.join(said)})"
 

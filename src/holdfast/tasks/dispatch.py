@@ -11,6 +11,7 @@ from holdfast.errors import CannotShip
 from .calls import Call, Task
 from .kits import Kit, Kits
 from .outlet import Outlet
+from .recalls import Recalls
 
 
 class Dispatch:
@@ -19,7 +20,7 @@ class Dispatch:
     def __init__(self, roster: Roster, outlet: Outlet, *, private: bool) -> None:
         self._roster, self._outlet, self._private = roster, outlet, private
         outlet.announce = self.grown
-        self.kits = Kits(outlet)
+        self.kits, self.recalls = Kits(outlet), Recalls(roster)
         self.kits.release = self.release
 
     def welcome(self, who: Worker) -> None:
@@ -55,6 +56,7 @@ class Dispatch:
         self._outlet.send(sent, who)
         message = messages.Task(
             task.number,
+            self.recalls.number(who, task.number),
             kit.number,
             sent.packed,
             task.first,
@@ -98,6 +100,7 @@ class Dispatch:
 
     def gone(self, who: Worker) -> None:
         self._outlet.gone(who)
+        self.recalls.gone(who)
 
     def _introduce(self, kit: Kit, who: Worker) -> None:
         assert kit.sent is not None

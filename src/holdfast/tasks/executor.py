@@ -109,7 +109,7 @@ class Executor(concurrent.futures.Executor):
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._finalizer = weakref.finalize(self, _dropped, self._works, self._turns)
         self._finalizer.atexit = False
-        _unfinished[self._works] = self._turns
+        _unfinished.add(self._turns)
 
     @property
     def processes(self) -> list[Process]:
@@ -178,15 +178,15 @@ def _results(stream: Stream, deadline: float) -> Iterator[Any]:
         stream.close()
 
 
-_unfinished: weakref.WeakKeyDictionary[Works, Turns] = weakref.WeakKeyDictionary()
+_unfinished: weakref.WeakSet[Turns] = weakref.WeakSet()
 
 
 def _finish_all() -> None:
     """When the program has come to its end, what was asked for is done, as all executors do."""
-    for works, turns in list(_unfinished.items()):
-        if works.owner == os.getpid():
-            works.drain()
-            turns.wait_for(Ended(works))
+    for turns in list(_unfinished):
+        if turns.works.owner == os.getpid():
+            turns.works.drain()
+            turns.wait_for(Ended(turns.works))
 
 
 # Before Python waits for threads, and long before the exit handlers: the way of concurrent.futures' own.

@@ -10,6 +10,7 @@ import os
 import pickle
 import threading
 from collections import deque
+from functools import partial
 from typing import Any
 
 from holdfast._engine.berth import Berth
@@ -43,7 +44,7 @@ class Hired:
             self.kit = self.works.kits.of(Invitation(job, self._awaits_notice), "map")
             self.kit.kept = True
         if self.kit.error is not None:
-            raise _refusal(job, self.kit.error) from self.kit.error
+            raise _refusal(job, self.kit.error)
 
     def launch(self, seat: int) -> Berth:
         with self.works.lock:
@@ -55,6 +56,9 @@ class Hired:
         return stand_in
 
     def close(self) -> None:
+        self.turns.have_done(self._release)
+
+    def _release(self) -> None:
         with self.works.lock:
             self.works.kits.release(self.kit)
 
@@ -72,7 +76,8 @@ class Hired:
 
 
 class StandIn(Berth):
-    """Stands for whoever of the pool loads its batch. Used by the crew and by whichever thread keeps the pool going."""
+    """Stands for whoever of the pool loads its batch. Used by the crew and by whichever thread keeps the pool going;
+    only that one touches the pool, as the crew's may be interrupted anywhere."""
 
     process: StandInProcess
     logbook: StandInLogbook
@@ -82,7 +87,7 @@ class StandIn(Berth):
         # Never held while the pool's is waited for. A collector may close us in the middle of anything: reentrant.
         self._lock = threading.RLock()
         self._begin = b""
-        self._asked: deque[Load] = deque()
+        self._asked: deque[Loading] = deque()
         self._has_left = False
         process, logbook = StandInProcess(pid), StandInLogbook(self._look)
         super().__init__(process, self._line, logbook, ArenaView(NamedSegment("", unlink=False)))
@@ -93,8 +98,9 @@ class StandIn(Berth):
     def tell(self, message: Message) -> None:
         match message:
             case Load():
-                self._asked.append(message)
-                self._go_on()
+                self._asked.append(Loading(self._hired.kit, self._begin, message, self))
+                if self.process.loading is None:
+                    self._hired.turns.have_done(self._go_on)
             case Begin():
                 self._begin = self._hired.complete(message)
                 self._take_back()
@@ -103,7 +109,6 @@ class StandIn(Berth):
                 self._take_back()
             case _:
                 raise AssertionError(f"a map-style data set needs no {message}")
-        self._hired.turns.changed()
 
     def hear(self) -> list[Message]:
         heard = self._line.hear()
@@ -121,8 +126,9 @@ class StandIn(Berth):
     def _take_back(self) -> None:
         """What is not begun: it is of an epoch that is over."""
         self._asked.clear()
-        if (loading := self.process.loading) is not None:
-            self._hired.works.withdraw(loading, Unwanted())
+        loading = self.process.loading
+        if loading is not None:
+            self._hired.turns.have_done(partial(self._hired.works.withdraw, loading, Unwanted()))
 
     # -- the pool's side -----------------------------------------------------------------------
 
@@ -140,7 +146,7 @@ class StandIn(Berth):
         with self._lock:
             if self.process.loading is not None or self._has_left or not self._asked:
                 return
-            loading = self.process.loading = Loading(self._hired.kit, self._begin, self._asked.popleft(), self)
+            loading = self.process.loading = self._asked.popleft()
         self._hired.works.submit(loading, 1)
 
     def _take_in(self, loading: Loading, said: Said) -> None:
@@ -185,4 +191,7 @@ def _again(error: PoolBroken) -> PoolBroken:
 def _refusal(job: Job, error: Exception) -> Exception:
     if isinstance(error, ArenaFull):
         return SharedMemoryFull(error.wanted, error.held, error.limit, error.reason)
-    return who_is_to_blame(job, error, take_apart)
+    refusal = who_is_to_blame(job, error, take_apart)
+    if refusal is not error:
+        refusal.__cause__ = error
+    return refusal

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from itertools import dropwhile
-from multiprocessing.pool import RemoteTraceback
+from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]  # its stubs leave it out
 from typing import Any
 
 from holdfast._engine.docket import Whose

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast._core.events import Worker
 from holdfast._worker.life import is_recipe
+from holdfast._worker.task_worker import RECIPES
 from holdfast.recipe import per_worker
 
 from .outlet import Outlet, Sent
@@ -20,10 +21,10 @@ KEPT = 256  # functions that are remembered, packed
 class Kit:
     """A function and how it is called. ``known`` are the lives that it was sent to."""
 
-    __slots__ = ("calls", "error", "function", "kept", "known", "number", "seconds", "sent", "uses")
+    __slots__ = ("calls", "error", "function", "kept", "known", "number", "resource", "seconds", "sent", "uses")
 
-    def __init__(self, number: int, function: Callable[..., Any]) -> None:
-        self.number, self.function, self.uses = number, function, _uses(function)
+    def __init__(self, number: int, function: Callable[..., Any], resource: Any) -> None:
+        self.number, self.function, self.resource, self.uses = number, function, resource, _uses(function)
         self.sent: Sent | None = None
         self.error: Exception | None = None  # it cannot be packed
         self.known: set[Worker] = set()
@@ -50,7 +51,8 @@ class Kits:
     def __init__(self, outlet: Outlet) -> None:
         self._outlet, self._numbers = outlet, itertools.count()
         self._kept: dict[Any, Kit] = {}
-        self._recipes: dict[int, tuple[Any, Any]] = {}
+        self._recipes: dict[int, tuple[Any, int, Any]] = {}  # by the id of what is kept here, so that it stays its own
+        self._recipe_numbers = itertools.count()
         self.release: Callable[[Kit], None]  # set by whoever sends them
 
     def of(self, function: Callable[..., Any], shape: str, resource: Any = None) -> Kit:
@@ -60,9 +62,9 @@ class Kits:
             return kit
         if kit is not None:
             self._let_go(key)
-        kit = Kit(next(self._numbers), function)
+        kit = Kit(next(self._numbers), function, resource)
         try:
-            kit.sent = self._outlet.pack((function, shape, self._recipe(resource)))
+            kit.sent = self._outlet.pack((function, shape, self._numbered(resource)))
         except Exception as error:
             kit.error = error
             return kit
@@ -76,13 +78,17 @@ class Kits:
         """Workers that know it are told when the last of its calls is done, if there is one."""
         self._kept.pop(key).kept = False
 
-    def _recipe(self, resource: Any) -> Any:
-        """The same for the same function: what a worker has made, it has."""
-        if resource is None or is_recipe(resource):
-            return resource
-        if id(resource) not in self._recipes:
-            self._recipes[id(resource)] = resource, per_worker(resource)
-        return self._recipes[id(resource)][1]
+    def _numbered(self, resource: Any) -> tuple[int, Any] | None:
+        """A recipe, and a number by which workers know that they have made it, whichever function it is for."""
+        if resource is None:
+            return None
+        known = self._recipes.get(id(resource))
+        if known is None:
+            recipe = resource if is_recipe(resource) else per_worker(resource)
+            if len(self._recipes) >= RECIPES:
+                self._recipes.pop(next(iter(self._recipes)))
+            known = self._recipes[id(resource)] = resource, next(self._recipe_numbers), recipe
+        return known[1], known[2]
 
 
 Use = tuple[dict[str, Any], str, Any]  # a name in a scope, and what it stood for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +45,8 @@ def make(
     judge = TaskJudge(retries, ledger)
     share = max_shared_memory // (seats + 1) if max_shared_memory is not None else None
     outlet = Outlet(named=how == "standby", limit=share)
-    job = TaskJob(initializer, initargs, seats, gather(), outlet.inlet(), seeded=seed is not False)
+    authkey = bytes(multiprocessing.current_process().authkey)
+    job = TaskJob(initializer, initargs, seats, gather(), outlet.inlet(), seed is not False, authkey)
     base = _seed(seed)
 
     def post(seat: int) -> Post:

@@ -81,6 +81,7 @@ class Outlet:
         self._free(sent)
 
     def close(self) -> None:
+        self._arena.close()
         self._segment.close()
         if isinstance(self._segment, NamedSegment):
             remove_named(self._segment.prefix)

@@ -16,7 +16,7 @@ from holdfast.policies import Policy
 
 from .kits import Kit
 from .making import check_owner, checked, default_seats, make
-from .progress import length_of, show, shown
+from .progress import Shown, length_of, show
 from .results import AsyncResult, Ended
 from .streaming import Stream
 from .turns import Turns
@@ -74,7 +74,7 @@ class Pool:
         seats = default_seats() if processes is None else processes
         if seats < 1:
             raise ValueError("Number of processes must be at least 1")
-        if maxtasksperchild is not None and maxtasksperchild <= 0:
+        if not (maxtasksperchild is None or (type(maxtasksperchild) is int and maxtasksperchild > 0)):
             raise ValueError("maxtasksperchild must be a positive int or None")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
@@ -95,6 +95,7 @@ class Pool:
         )
         self._finalizer = weakref.finalize(self, _dropped, self._works, self._turns)
         self._finalizer.atexit = False  # the works end with the interpreter by themselves
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._works.open()
 
     @property
@@ -239,6 +240,8 @@ class Pool:
         """Wait until all workers have ended, after ``close`` or ``terminate``."""
         if not (self._works.draining or self._works.closed):
             raise ValueError("Pool is still running")
+        for stream in list(self._streams):
+            stream.take_all()
         self._turns.wait_for(Ended(self._works))
         self._turns.close()
 
@@ -332,7 +335,8 @@ class Pool:
         timeout = self.task_timeout if timeout is None else checked(timeout)
         most = ahead or AHEAD * chunksize * self._seats
         stream = Stream(self._works, self._turns, kit, iter(iterable), "map", chunksize, most, timeout, ordered=ordered)
-        return shown(stream, length_of(iterable), kit.name) if progress else stream
+        self._streams.add(stream)
+        return Shown(stream, length_of(iterable), kit.name) if progress else stream
 
 
 Callbacks = tuple[Callable[[Any], object] | None, Callable[[BaseException], object] | None]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from multiprocessing import TimeoutError as NotInTime
 from typing import TYPE_CHECKING, Any
 
 from .results import AsyncResult
@@ -64,18 +65,43 @@ def show(result: AsyncResult, name: str) -> None:
             shown_bar.show(result.total - result.missing, result.failures_so_far)
 
 
-def shown(stream: Stream, total: int | None, name: str) -> Iterator[Any]:
-    """The same results, with a bar."""
-    done, last = 0, 0.0
-    with bar(total, name) as shown_bar:
-        for value in stream:
-            done += 1
-            if shown_bar is not None and time.monotonic() > last + EVERY:
-                last = time.monotonic()
-                shown_bar.show(done, 0)
-            yield value
-        if shown_bar is not None:
-            shown_bar.show(done, 0)
+class Shown(Iterator[Any]):
+    """The results of a stream, its errors too, with a bar that goes when it is over or dropped."""
+
+    def __init__(self, stream: Stream, total: int | None, name: str) -> None:
+        self._stream, self._ends = stream, ExitStack()
+        self._bar = self._ends.enter_context(bar(total, name))
+        self._done = self._failed = 0
+        self._last = 0.0
+
+    def __next__(self) -> Any:
+        return self.next()
+
+    def next(self, timeout: float | None = None) -> Any:
+        try:
+            value = self._stream.next(timeout)
+        except StopIteration:
+            self._show(0.0)
+            self._ends.close()
+            raise
+        except NotInTime:
+            raise
+        except Exception:
+            self._done, self._failed = self._done + 1, self._failed + 1
+            self._show(EVERY)
+            raise
+        self._done += 1
+        self._show(EVERY)
+        return value
+
+    def __del__(self) -> None:
+        self._ends.close()
+
+    def _show(self, every: float) -> None:
+        now = time.monotonic()
+        if self._bar is not None and now >= self._last + every:
+            self._last = now
+            self._bar.show(self._done, self._failed)
 
 
 def length_of(iterable: Any) -> int | None:

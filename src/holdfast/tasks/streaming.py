@@ -6,7 +6,9 @@ read further than is needed, and what it raises is raised there.
 
 from __future__ import annotations
 
+import math
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -26,7 +28,7 @@ class Piece(Call):
         self, stream: Stream, kit: Kit, items: list[Any], shape: str, timeout: float | None, *, background: bool
     ) -> None:
         super().__init__(kit, items, shape, timeout, background=background)
-        self._stream = stream
+        self._stream = weakref.ref(stream)  # who drops it wants no more of it
         self.results: list[Any] = [None] * len(items)
         self.missing = len(items)
 
@@ -37,7 +39,9 @@ class Piece(Call):
                 continue
             self.results[item] = (value, error)
             self.missing -= 1
-            self._stream.arrived(self, item)
+            stream = self._stream()
+            if stream is not None:
+                stream.arrived(self, item)
 
 
 class Stream(Iterator[Any]):
@@ -64,7 +68,9 @@ class Stream(Iterator[Any]):
         self._place = 0  # in the first of them
         self._arrived: deque[tuple[Any, BaseException | None]] = deque()  # in the order in which they came
         self._on_the_way = 0  # items without a result that was given to the user
-        self._ended = False
+        self._ended = False  # no more is taken from the iterable
+        works.stream(opened=True)
+        self._failure: Exception | None = None
         self._bell = threading.Condition()
 
     def __iter__(self) -> Stream:
@@ -77,7 +83,8 @@ class Stream(Iterator[Any]):
         """The next result, or its error raised; ``multiprocessing.TimeoutError`` when it does not come in time."""
         self.fill()
         if not self._on_the_way:
-            raise StopIteration
+            failure, self._failure = self._failure, None
+            raise failure or StopIteration
         if not self.ready():
             self._turns.wait_for(self, timeout)
             if not self.ready():
@@ -106,26 +113,46 @@ class Stream(Iterator[Any]):
 
     def close(self, error: BaseException | None = None) -> None:
         """No more of it is wanted. What has not begun has this error for a result."""
-        self._ended = True
+        self._end()
         for piece in self._pieces:
             self._works.withdraw(piece, error)
 
+    def take_all(self) -> None:
+        """Have all of the items on the way: the pool is about to end."""
+        self._ahead = math.inf
+        self.fill()
+
     def __del__(self) -> None:
-        if self._pieces and not self._works.closed:
+        if not self._works.closed:
             self.close()
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._works.stream(opened=False)
+            self._turns.nudge()
 
     def fill(self) -> None:
         """Have as many on the way as are allowed."""
-        while not self._ended and self._on_the_way < self._ahead:
-            items = list(islice(self._items, self._chunk))
-            if len(items) < self._chunk:
-                self._ended = True
+        while not self._ended and (not self._on_the_way or self._on_the_way + self._chunk <= self._ahead):
+            items = self._more()
             if items:
                 piece = Piece(self, self._kit, items, self._shape, self._timeout, background=self._background)
                 self._pieces.append(piece)
                 self._on_the_way += len(items)
                 self._works.submit(piece, len(items))
                 self._turns.changed()
+            if len(items) < self._chunk:
+                self._end()
+
+    def _more(self) -> list[Any]:
+        """Of the user's items. What their iterator raises is raised in its turn, behind what it gave before."""
+        items: list[Any] = []
+        try:
+            items.extend(islice(self._items, self._chunk))
+        except Exception as error:
+            self._failure = error
+        return items
 
     def _take(self) -> Any:
         if not self._ordered:

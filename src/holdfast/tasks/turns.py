@@ -12,6 +12,7 @@ import math
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -35,13 +36,14 @@ class Turns:
     """Belongs to a pool, with its works. Any thread may use it."""
 
     def __init__(self, works: Works) -> None:
-        self._works, self._bell = works, Bell()
+        self.works, self._bell = works, Bell()
         works.watch(self._bell.fileno())
         self._turn = threading.Lock()  # held by the one who waits for what happens
         self._change = threading.Condition()
         self._waiting = 0  # threads that wait for the one who waits
         self._keeper: threading.Thread | None = None
         self._armed = 0, math.inf  # what the one who waits knows
+        self._errands: deque[Callable[[], object]] = deque()
 
     def wait_for(self, what: Awaited, timeout: float | None = None) -> None:
         """Keep things going, or see to it that somebody does, until it is ready or the time is up."""
@@ -58,10 +60,23 @@ class Turns:
 
     def changed(self) -> None:
         """Something was asked of the works, by this thread: whoever waits has to know, and results may be there."""
-        self._works.hand_out()
-        if self._turn.locked() and (self._works.changes, self._works.next_deadline()) != self._armed:
+        self.works.hand_out()
+        self.nudge()
+
+    def nudge(self) -> None:
+        """The same without handing out results, which runs the code of others."""
+        if self._turn.locked() and (self.works.changes, self.works.next_deadline()) != self._armed:
             self._bell.ring()
         self.look_after()
+
+    def have_done(self, errand: Callable[[], object]) -> None:
+        """By whoever keeps things going. This thread may be interrupted at any moment, and then half of it is done."""
+        self._errands.append(errand)
+        if self.works.closed:
+            self._run_errands()
+        else:
+            self._bell.ring()
+            self.look_after()
 
     def look_after(self) -> None:
         """Have the keeper on its feet if there is something for it to do."""
@@ -76,24 +91,42 @@ class Turns:
 
     def close(self) -> None:
         """The works are closed: end the keeper. Harmless when done before, and when it is the keeper who calls."""
+        if os.getpid() != self.works.owner:
+            return  # a fork, in which locks may be held for ever by threads that are not there
         with self._change:
             self._change.notify_all()
         self._bell.ring()
         keeper = self._keeper
-        if keeper is not None and keeper is not threading.current_thread() and os.getpid() == self._works.owner:
+        if keeper is not None and keeper is not threading.current_thread():
             keeper.join()
         with self._turn:  # nobody waits
             self._bell.close()
+        self._run_errands()
 
     def _go_on(self, until: float, is_enough: Callable[[], bool]) -> None:
         """By the one whose turn it is."""
-        works = self._works
+        works = self.works
         while not is_enough() and not works.closed and time.monotonic() < until:
+            self._run_errands()
             self._armed = works.changes, works.next_deadline()
             ready = works.wait(min(until, self._armed[1]) - time.monotonic())
-            self._bell.silence()
-            works.take_in(ready)
-            works.hand_out()
+            if self._bell.fileno() in ready:
+                self._bell.silence()
+            try:
+                works.take_in(ready)
+            finally:  # if that was the end of it, all who wait have an error for a result
+                works.hand_out()
+        if works.closed:
+            self._run_errands()
+
+    def _run_errands(self) -> None:
+        while self._errands:
+            try:
+                errand = self._errands.popleft()
+            except IndexError:
+                return  # another thread was faster
+            errand()
+            self.works.hand_out()
 
     def _stand_by(self, what: Awaited, until: float) -> None:
         with self._change:
@@ -106,14 +139,15 @@ class Turns:
                 self._waiting -= 1
 
     def _is_needed(self) -> bool:
-        works = self._works
-        return not works.closed and (works.background > 0 or self._waiting > 0 or works.draining)
+        works = self.works
+        wanted = works.background > 0 or self._waiting > 0 or works.draining or bool(self._errands)
+        return not works.closed and wanted
 
     def _may_rest(self) -> bool:
-        return not self._works.closed and not self._is_needed()
+        return not self.works.closed and not self._is_needed()
 
     def _keep(self) -> None:
-        while not self._works.closed:
+        while not self.works.closed:
             with self._turn:
                 self._go_on(math.inf, self._may_rest)
             with self._change:

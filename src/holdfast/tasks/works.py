@@ -10,9 +10,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from typing_extensions import assert_never
 
@@ -27,6 +26,8 @@ from holdfast._core.task_events import (
     Launch,
     LifeEnded,
     Opened,
+    Recall,
+    Recalled,
     Submitted,
     TaskCommand,
     TaskEnded,
@@ -55,6 +56,7 @@ from .dispatch import Dispatch
 from .endings import initializer_failed, never_ready, terminated
 from .judge import Ruling, TaskJudge
 from .outlet import Outlet
+from .rulings import Rulings
 from .timeouts import Timeouts
 
 
@@ -67,6 +69,7 @@ class Works:
         self._dispatch = Dispatch(self._roster, outlet, private=judge.may_retry)
         self._timeouts, self._accounts = Timeouts(self._roster), Accounts(self._dispatch)
         self._tasks, self._deliveries = self._accounts.tasks, self._accounts.deliveries
+        self._rulings = Rulings(judge, self._accounts)
         self._events: deque[TaskEvent] = deque()
         self._feeding = False
         self._last: Verdict | None = None
@@ -74,6 +77,7 @@ class Works:
         self.kits, self.lock, self.owner = self._dispatch.kits, threading.RLock(), os.getpid()
         self.failure: PoolBroken | None = None
         self.closed = self.draining = False
+        self._streams = 0  # that have more to submit
         leaving.close_at_exit(self)
 
     @property
@@ -116,11 +120,21 @@ class Works:
                     self._feed(Withdrawn(number))
 
     def drain(self) -> None:
-        """No more calls will come: workers may go when all is done."""
+        """No more calls will come, but those of streams that are open: workers may go when all is done."""
         with self.lock:
-            if not self.draining and not self.closed:
+            if not self.draining:
                 self.draining = True
-                self._feed(Drained())
+                self._end_if_all_said()
+
+    def stream(self, opened: bool) -> None:
+        """One that submits its calls bit by bit was opened, or has submitted them all."""
+        with self.lock:
+            self._streams += 1 if opened else -1
+            self._end_if_all_said()
+
+    def _end_if_all_said(self) -> None:
+        if self.draining and not self._streams and not self.closed:
+            self._feed(Drained())
 
     def close(self) -> None:
         """End all workers, now; what is not done has an error for a result. Harmless when done before, or in a fork."""
@@ -179,6 +193,10 @@ class Works:
         match message:
             case Did():
                 self._on_results(who, message)
+            case messages.PassedOver():
+                self._outlet.returned(who, message.freed)
+                if self._dispatch.recalls.passed_over(who, message.task):
+                    self._feed(Recalled(who, (message.task,)))
             case messages.Extended():
                 self._roster[who].arena.extended(message.base, message.size)
             case messages.Ready():
@@ -202,33 +220,23 @@ class Works:
         if task is None or not self._machine.is_held_by(who, message.task):
             return  # it was let go of
         items = messages.in_full(message.items)
-        again, pause = self._deliver(who, task, items, message)
+        arena = self._roster[who].arena
+        if message.errors:
+            again, pause = self._rulings.deliver(task, items, message, arena, self._whose(who))
+        else:
+            again, pause = [], 0.0
+            self._deliveries.add(Delivery(task.call, items, message.packed, arena))
         self._accounts.settled(task.call, len(items) - len(again))
         task.take_out(items, again)
         if not message.over:
             return
+        self._dispatch.recalls.ended(who, task.number)
         if task.todo:
             self._feed(TaskFailed(who, task.number, time.monotonic() + pause))
         else:
             task.call.kit.seconds = message.seconds / (task.stop - task.first)
             self._accounts.forget(task)
             self._feed(TaskEnded(who, task.number, message.seconds))
-
-    def _deliver(self, who: Worker, task: Task, items: Sequence[int], message: Did) -> tuple[list[int], float]:
-        """The results, among which there may be errors: which items are tried again, and after how long."""
-        arena = self._roster[who].arena
-        if not message.errors:
-            self._deliveries.add(Delivery(task.call, items, message.packed, arena))
-            return [], 0.0
-        errors: dict[int, BaseException | None] = {}
-        instead: dict[int, Any] = {}
-        pause, whose = 0.0, self._whose(who)
-        for item, packed in message.errors:
-            ruling = self._judge.raised(task.call, item, packed, whose)
-            ruling.enter(item, errors, instead)
-            pause = max(pause, ruling.after or 0.0)
-        self._deliveries.add(Delivery(task.call, items, message.packed, arena, errors, instead))
-        return [item for item, error in errors.items() if error is None], pause
 
     def _on_exit(self, who: Worker, berth: Berth) -> None:
         self._dispatch.gone(who)
@@ -256,7 +264,7 @@ class Works:
         if item < 0 and len(task.todo) == 1:
             item = task.todo[0]
         if item in task.todo:
-            self._rule(task, item, rule(item))
+            self._rulings.settle(task, item, rule(item))
         elif item < 0 and task.alone:  # it is in how they are unpacked: each in a parcel of its own
             self._feed(LifeEnded(who, task.number))
             self._split(task)
@@ -270,16 +278,6 @@ class Works:
     def _split(self, task: Task) -> None:
         for number in self._accounts.split(task):
             self._feed(Submitted(number, task.call.kit.number))
-
-    def _rule(self, task: Task, item: int, ruling: Ruling) -> None:
-        if ruling.after is not None:
-            return
-        errors: dict[int, BaseException | None] = {}
-        instead: dict[int, Any] = {}
-        ruling.enter(item, errors, instead)
-        task.take_out([item])
-        self._deliveries.add(Delivery(task.call, [item], None, None, errors, instead))
-        self._accounts.settled(task.call, 1)
 
     # -- what to do about it -------------------------------------------------------------------
 
@@ -307,6 +305,8 @@ class Works:
                 self._accounts.fail(self._tasks[command.task], self._withdrawal)
             case Dismiss():
                 self._roster.retire(command.who)
+            case Recall():
+                self._feed(Recalled(command.who, self._dispatch.recalls.recall(command.who)))
             case AllDone():
                 self._shut()
             case GiveUp():
