@@ -264,7 +264,6 @@ class CrewIterator(_Iterator):
 
     def _next_of_new_crew(self) -> Any:
         """After an interrupt: other workers go on with the very batch that was due."""
-        del self._next_data
         loader = self._loader()
         if loader is None or loader._run.progress is not self._progress:
             raise RuntimeError("this iterator was interrupted, and its loader has begun another one or is gone")
@@ -272,6 +271,7 @@ class CrewIterator(_Iterator):
         loader._run.attend(loader)
         self._staff(loader)
         self._begin(loader, None)
+        del self._next_data  # only now: another interrupt may come
         return self._next_data()
 
     def _story(self) -> list[str]:

@@ -23,6 +23,8 @@ from holdfast._core.task_events import (
     Launch,
     LifeEnded,
     Opened,
+    Recall,
+    Recalled,
     Submitted,
     TaskCommand,
     TaskEnded,
@@ -30,7 +32,8 @@ from holdfast._core.task_events import (
     TaskFailed,
     Withdrawn,
 )
-from holdfast._core.tasks import KINDS, MOST_AHEAD, TaskLimits, TaskMachine
+from holdfast._core.task_paces import KINDS, MOST_AHEAD
+from holdfast._core.tasks import PATIENCE, TaskLimits, TaskMachine
 from holdfast.testing import task_walk
 from holdfast.testing.task_world import TaskWorld, live_tasks
 
@@ -125,7 +128,7 @@ def test_a_slow_neighbour_does_not_keep_others_from_working_ahead():
     knows(m, 0, SHORT)
     knows(m, 1, SLOW)
     play(m, *tasks(0, kind=1), *tasks(*range(1, 30)))
-    assert len(m.seats[1].held) == 21, "one that it runs, and what it does in 2 ms"
+    assert len(m.seats[1].held) == 1 + MOST_AHEAD
 
 
 def test_one_short_task_is_not_taken_for_an_example_of_all():
@@ -145,8 +148,115 @@ def test_the_paces_of_a_thousand_kinds_are_remembered():
     m = a_pool(seats=1)
     for kind in range(3 * KINDS):
         play(m, Submitted(kind, kind), TaskEnded(A, kind, SHORT))
-    assert len(m.paces) <= KINDS
-    assert len(m.ahead) <= KINDS
+    assert len(m.paces.known) <= KINDS
+    assert len(m.paces.ahead) <= KINDS
+
+
+# -- taking back what waits behind a task ------------------------------------------------------
+
+
+def with_tasks_behind_the_first(**limits: int) -> TaskMachine:
+    """Worker 0 runs 0 and holds 2 and 4; worker 1 has done all that it was sent."""
+    m = a_pool(**limits)
+    knows(m, 0, 0.0009)
+    play(m, *tasks(*range(6)))
+    play(m, *(TaskEnded(B, task, 0.0009) for task in (1, 3, 5)))
+    return m
+
+
+def test_what_waits_behind_a_task_that_takes_long_is_taken_back_for_one_who_is_free():
+    m = with_tasks_behind_the_first()
+    assert m.next_deadline() == PATIENCE
+    assert play(m, Ticked(), now=PATIENCE / 2) == []
+    assert play(m, Ticked(), now=PATIENCE) == [Recall(A)]
+    assert play(m, Ticked(), now=1.0) == [], "it was asked"
+    assert m.next_deadline() == math.inf
+    assert play(m, Recalled(A, (2, 4)), now=1.0) == [Hand(B, 2), Hand(B, 4)]
+    assert m.is_held_by(A, 0)
+    assert not m.is_held_by(A, 2)
+
+
+def test_a_task_takes_long_from_when_the_one_before_it_ended():
+    m = with_tasks_behind_the_first()
+    play(m, TaskEnded(A, 0, 0.004), now=0.004)
+    assert m.next_deadline() == 0.004 + PATIENCE
+    assert play(m, TaskEnded(A, 4, 0.0), now=0.005) == [], "it could not be sent after all"
+    assert m.next_deadline() == math.inf, "nothing is behind 2 any more"
+
+
+def test_nothing_is_taken_back_while_nobody_is_free():
+    m = a_pool()
+    knows(m, 0, 0.0009)
+    play(m, *tasks(*range(6)))
+    assert m.next_deadline() == math.inf
+    assert play(m, Ticked(), TaskEnded(B, 1, SHORT), TaskEnded(B, 3, SHORT), now=1.0) == []
+    assert play(m, TaskEnded(B, 5, SHORT), now=1.0) == [Recall(A)]
+
+
+def test_all_who_are_late_are_asked():
+    m = a_pool(seats=3)
+    knows(m, 0, 0.0009)
+    play(m, *tasks(*range(9)))
+    done = [TaskEnded(B, task, 0.0009) for task in (1, 4, 7)]
+    assert play(m, *done, now=PATIENCE) == [Recall(A), Recall(Worker(2, 1))]
+
+
+def test_what_it_has_begun_meanwhile_it_keeps():
+    m = with_tasks_behind_the_first()
+    play(m, Ticked(), now=PATIENCE)
+    assert play(m, Recalled(A, (4,)), now=0.006) == [Hand(B, 4)]
+    assert play(m, TaskEnded(A, 0, 0.006), now=0.006) == []
+    assert m.waiting_on() == ["task 2 from worker 0", "task 4 from worker 1"]
+
+
+def test_one_that_had_begun_nothing_is_free():
+    m = with_tasks_behind_the_first()
+    play(m, Ticked(), now=PATIENCE)
+    assert play(m, Recalled(A, (0, 2, 4)), now=1.0) == [Hand(A, 0), Hand(B, 2), Hand(A, 4)]
+    assert play(m, TaskEnded(B, 2, 0.0009), now=2.0) == [Recall(A)], "what it is sent now may be taken back as well"
+
+
+def test_one_that_was_asked_is_sent_nothing_until_its_task_has_ended():
+    m = with_tasks_behind_the_first()
+    play(m, Ticked(), now=PATIENCE)
+    play(m, Recalled(A, (2, 4)), now=PATIENCE)
+    assert play(m, *tasks(6, 7), now=PATIENCE) == [Hand(B, 6)], "and no more: worker 1 has its hands full"
+    assert play(m, TaskEnded(A, 0, 0.0009), *tasks(8), now=PATIENCE) == [Hand(A, 7), Hand(A, 8)]
+
+
+def test_what_was_taken_back_comes_before_what_is_in_the_queue():
+    m = with_tasks_behind_the_first()
+    play(m, Ticked(), now=PATIENCE)
+    assert play(m, *tasks(6, 7, kind=1), now=PATIENCE) == [Hand(B, 6)]
+    assert play(m, Recalled(A, (2, 4)), now=PATIENCE) == []
+    assert list(m.queue) == [2, 4, 7]
+    assert play(m, TaskEnded(B, 6, SLOW), now=1.0) == [Hand(B, 2), Hand(B, 4)]
+
+
+def test_what_was_taken_back_does_not_count_as_done():
+    m = with_tasks_behind_the_first(recycle_after=MOST_AHEAD + 3)
+    play(m, Ticked(), now=PATIENCE)
+    play(m, Recalled(A, (2, 4)), now=PATIENCE)
+    assert play(m, TaskEnded(A, 0, PATIENCE), now=PATIENCE) == [], "it was sent 19, and has done 17"
+
+
+def test_what_the_dead_give_back_was_theirs_no_more():
+    m = with_tasks_behind_the_first()
+    play(m, Ticked(), now=PATIENCE)
+    assert play(m, LifeEnded(A, running=0), now=1.0) == [Hand(B, 2), Hand(B, 4), Launch(NEXT_A)]
+    assert play(m, Recalled(A, (2, 4)), now=1.0) == []
+    assert play(m, TaskEnded(B, 2, SHORT), TaskEnded(B, 4, SHORT), WorkerReady(NEXT_A), now=1.0) == []
+
+
+def test_on_demand_a_worker_is_started_for_what_waits_behind_a_task():
+    m = TaskMachine(TaskLimits(seats=2))
+    play(m, *tasks(-1), WorkerReady(A))
+    play(m, TaskEnded(A, -1, SHORT))
+    assert play(m, *tasks(0, 1)) == [Hand(A, 0), Hand(A, 1)]
+    assert m.next_deadline() == PATIENCE
+    assert play(m, Ticked(), now=PATIENCE) == [Recall(A)]
+    assert play(m, Recalled(A, (1,)), now=PATIENCE) == [Launch(B)]
+    assert play(m, WorkerReady(B), now=1.0) == [Hand(B, 1)]
 
 
 # -- deaths ------------------------------------------------------------------------------------
@@ -290,6 +400,16 @@ def test_walks_go_where_it_is_interesting():
         for _, event, commands in world.machine.story:
             seen |= {type(event).__name__, *(type(command).__name__ for command in commands)}
             hands_full = max(hands_full, len(commands))
-    assert seen >= {"Forget", "Dismiss", "GiveUp", "AllDone", "TaskFailed", "LifeEnded", "Opened", "Withdrawn"}
+    assert seen >= {
+        "Forget",
+        "Dismiss",
+        "GiveUp",
+        "AllDone",
+        "TaskFailed",
+        "LifeEnded",
+        "Opened",
+        "Withdrawn",
+        "Recall",
+    }
     assert hands_full > 10
     assert pauses

@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from holdfast._core import tasks
+from holdfast._core import task_paces, task_seats, tasks
 from holdfast.testing import BrokenPromise, task_walk, task_world
 
-SOURCE = Path(tasks.__file__).read_text()
-WALKS = 400
+SOURCES = {module: Path(module.__file__).read_text() for module in (task_paces, task_seats, tasks)}
+WALKS = 200
 
 # what it is: (the text, the text with the bug)
 BUGS = {
@@ -35,8 +35,8 @@ BUGS = {
         "                pass\n\n",
     ),
     "a word of the dead is taken": (
-        "if who.life != seat.life or task not in seat.held:",
-        "if task not in seat.held:",
+        "if who.life != seat.life or task not in held:",
+        "if task not in held:",
     ),
     "a dead worker is taken for the living": ("        self.life += 1\n", ""),
     "the exit of an old life counts": (
@@ -77,7 +77,7 @@ BUGS = {
         "self.later and self.later[0][0] <= self.now",
         "self.later and self.later[0][0] < self.now",
     ),
-    "nobody wakes to try again": ("again_at = self.later[0][0] if self.later else math.inf", "again_at = math.inf"),
+    "nobody wakes to try again": ("due = self.later[0][0] if self.later else math.inf", "due = math.inf"),
     "what is due is turned round": ("in reversed(due)", "in due"),
     # Withdrawing
     "what was withdrawn is run": ("self.queue.pop(task, None) is None", "self.queue.get(task) is None"),
@@ -103,15 +103,86 @@ BUGS = {
     ),
     "nobody is known to leave": ("return who.life == seat.life and seat.phase is Phase.RETIRING", "return False"),
     "nothing behind a short task": (
-        "        if seat.held:\n            self.able[seat] = None\n",
-        "        if seat.held:\n            pass\n",
+        "            self.able[seat] = None\n        elif",
+        "            pass\n        elif",
     ),
-    "others have no part in what is short": ("for seat in self.seats if seat.held)", "for seat in ())"),
+    "others have no part in what is short": ("(seat, None) for seat in self.seats if seat.held", ""),
     "the busy come before the idle": ("        self.able.move_to_end(seat, last=False)\n", ""),
     "one gets everything": ("            able.move_to_end(seat)  # the next one is for somebody else\n", ""),
     "one that fails is idle": (
         "        elif seat.taken < self.lifetime:\n            self._becomes_free(seat)\n",
         "        elif seat.taken < self.lifetime:\n            pass\n",
+    ),
+    # Taking back
+    "what waits behind a long task stays there": ("if self.look_at <= self.now and not self.queue:", "if False:"),
+    "nobody wakes to take back": ("            due = min(due, self._recall_at())\n", "            pass\n"),
+    "it wakes too often": ("if self.look_at < math.inf and not self.queue:", "if self.look_at < math.inf:"),
+    "it wakes to take back though nobody is free": (
+        "max(self._free_at(), min(",
+        "max(-math.inf, min(",
+    ),
+    "taken back though nobody is free": ("        if self._free_at() > self.now:\n            return\n", ""),
+    "taken back though others wait as well": (
+        "if self.look_at <= self.now and not self.queue:",
+        "if self.look_at <= self.now:",
+    ),
+    "taken back from those who are not late": ("if seat.long_at <= self.now:", "if True:"),
+    "taken back too late": ("if seat.long_at <= self.now:", "if seat.long_at < self.now:"),
+    "taken back from those who have nothing to give": ("len(seat.held) > 1 and", "seat.held and"),
+    "taken back from one of two": (
+        "commands.append(Recall(seat.who))",
+        "commands.append(Recall(seat.who))\n                break",
+    ),
+    "taken back again and again": (" and not seat.recalled]", "]"),
+    "those that are not late yet are not looked at again": (
+        "                self.look_at = min(self.look_at, seat.long_at)\n\n    def _recall_at",
+        "                pass\n\n    def _recall_at",
+    ),
+    "taken back once, and never more": (
+        "            seat.recalled = False\n            self.look_at",
+        "            self.look_at",
+    ),
+    "after it gave back nobody looks at it again": (
+        "            self.look_at = min(self.look_at, seat.long_at)\n\n    def _becomes",
+        "\n    def _becomes",
+    ),
+    "a new life is thought to have been asked": ("= Phase.EMPTY, 0, False", "= Phase.EMPTY, 0, self.recalled"),
+    "who had begun nothing is thought to be at work": (
+        "            seat.recalled = False\n            self._becomes_free(seat)\n",
+        "            pass\n",
+    ),
+    "who had begun nothing has still been asked": (
+        "            seat.recalled = False\n            self._becomes_free(seat)\n",
+        "            self._becomes_free(seat)\n",
+    ),
+    "more is put behind a long task": ("        if seat.recalled:\n            return False\n", ""),
+    "what is given back is forgotten": ("self._put_first(task, seat.held.pop(task))", "seat.held.pop(task)"),
+    "what is given back is held as well": ("seat.held.pop(task))", "seat.held[task])"),
+    "what is given back is turned round": ("in reversed(event.tasks)", "in event.tasks"),
+    "what is given back goes to the end": (
+        "self._put_first(task, seat.held.pop(task))",
+        "self.queue[task] = seat.held.pop(task)",
+    ),
+    "what is given back counts as done": ("                seat.taken -= 1\n", ""),
+    "the dead give back": ("if event.who.life != seat.life or not seat.held:", "if not seat.held:"),
+    "who gave back has no room any more": (
+        "        if seat.held:\n            self.able[seat] = None\n        else:  # it",
+        "        if not seat.held:  # it",
+    ),
+    "a task that was not sent is the end of the one in front": ("if task == next(iter(held)):", "if True:"),
+    "a task is as old as the one before it": ("        seat.long_at = self.now + PATIENCE\n        if", "        if"),
+    "a task is as old as the last of this worker": (
+        "                seat.long_at = self.now + PATIENCE\n",
+        "                pass\n",
+    ),
+    "a task behind a long one is not looked at": (
+        "            elif seat.long_at < self.look_at:\n                self.look_at = seat.long_at\n",
+        "",
+    ),
+    "an empty seat is nobody": ("is Phase.EMPTY] if self.vacant else []", "is Phase.EMPTY] if False else []"),
+    "an empty seat that pauses is somebody": (
+        "return min((seat.start_at for seat in empty), default=math.inf)",
+        "return -math.inf if empty else math.inf",
     ),
     # Starting
     "somebody is started though others are on their way": (
@@ -127,12 +198,12 @@ BUGS = {
     "everybody is started at the end": ("self.eager = not self.draining", "self.eager = True"),
     "somebody is started in a seat that is taken": ("seat.phase is Phase.EMPTY and seat.start_at", "seat.start_at"),
     "seats are taken for vacant": ("                self.vacant -= 1\n", ""),
-    "nobody wakes to start a worker": ("if self.vacant else again_at", "if False else again_at"),
+    "nobody wakes to start a worker": ("if self.vacant else due", "if False else due"),
     "we wait for a worker that nobody needs": (" if self._wanted() > 0 else []", ""),
     # Letting go
     "a worker is used beyond its time": (" or seat.taken >= self.lifetime", ""),
     "a worker stays beyond its time": ("elif seat.taken < self.lifetime:", "elif True:"),
-    "a new life is as old as the last": ("self.phase, self.taken = Phase.EMPTY, 0", "self.phase = Phase.EMPTY"),
+    "a new life is as old as the last": ("= Phase.EMPTY, 0, False", "= Phase.EMPTY, self.taken, False"),
     "one who was let go is sent tasks": ("Phase.RETIRING\n        self.able.pop(seat, None)\n", "Phase.RETIRING\n"),
     "no end": ("if self.draining and not self._has_tasks():", "if False:"),
     "the end comes before the last task": (" or any(seat.held for seat in self.seats)", ""),
@@ -152,32 +223,42 @@ def leaves_nothing():
     """There is nothing but values here that could be left, and to look for more takes longer than to find a bug."""
 
 
-def a_copy_of_the_machine(text: str) -> ModuleType:
-    module = ModuleType("holdfast._core.tasks_with_a_bug")
+def a_copy(name: str, text: str) -> ModuleType:
+    module = ModuleType(f"holdfast._core.{name}_with_a_bug")
     module.__package__ = "holdfast._core"
     sys.modules[module.__name__] = module  # where dataclasses look
-    exec(compile(text, "tasks_with_a_bug.py", "exec"), module.__dict__)
+    exec(compile(text, f"{name}_with_a_bug.py", "exec"), module.__dict__)
     return module
+
+
+def a_machine(texts: dict[ModuleType, str]) -> type:
+    """The class, of copies of the modules that it consists of."""
+    copies = {module: a_copy(module.__name__.rpartition(".")[2], text) for module, text in texts.items()}
+    machine = copies[tasks]
+    vars(machine).update(TaskPaces=copies[task_paces].TaskPaces, TaskSeat=copies[task_seats].TaskSeat)
+    return machine.TaskMachine
 
 
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch):
-    def live(text: str) -> None:
-        monkeypatch.setattr(task_world, "TaskMachine", a_copy_of_the_machine(text).TaskMachine)
+    def live(texts: dict[ModuleType, str]) -> None:
+        monkeypatch.setattr(task_world, "TaskMachine", a_machine(texts))
         for seed in range(WALKS):
             task_walk(seed)
 
     yield live
-    sys.modules.pop("holdfast._core.tasks_with_a_bug", None)
+    for name in [name for name in sys.modules if name.endswith("_with_a_bug")]:
+        del sys.modules[name]
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught(bug: str, live):
     right, wrong = BUGS[bug]
-    assert SOURCE.count(right) == 1, f"{bug}: the text to replace occurs {SOURCE.count(right)} times"
+    times = sum(text.count(right) for text in SOURCES.values())
+    assert times == 1, f"{bug}: the text to replace occurs {times} times"
     with pytest.raises(BrokenPromise):
-        live(SOURCE.replace(right, wrong))
+        live({module: text.replace(right, wrong) for module, text in SOURCES.items()})
 
 
 def test_the_machine_without_a_bug_passes_the_same_walks(live):
-    live(SOURCE)
+    live(SOURCES)

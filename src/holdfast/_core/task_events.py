@@ -55,6 +55,15 @@ class LifeEnded:
 
 
 @dataclass(slots=True)
+class Recalled:
+    """The answer to ``Recall``: what the worker will not do, in the order in which it was sent. None, if it had begun
+    all of it meanwhile."""
+
+    who: Worker
+    tasks: tuple[int, ...]
+
+
+@dataclass(slots=True)
 class Opened:
     """Work is on its way: have everybody started."""
 
@@ -64,7 +73,9 @@ class Drained:
     """No more tasks will come. When all are done the workers may go."""
 
 
-TaskEvent = Submitted | Withdrawn | WorkerReady | TaskEnded | TaskFailed | LifeEnded | Opened | Drained | Ticked
+TaskEvent = (
+    Submitted | Withdrawn | WorkerReady | TaskEnded | TaskFailed | Recalled | LifeEnded | Opened | Drained | Ticked
+)
 
 
 @dataclass(slots=True)
@@ -80,6 +91,13 @@ class Hand:
 
     who: Worker
     task: int
+
+
+@dataclass(slots=True)
+class Recall:
+    """Take back from this worker what it has not begun, and say so with ``Recalled``."""
+
+    who: Worker
 
 
 @dataclass(slots=True)
@@ -108,4 +126,4 @@ class AllDone:
     """After ``Drained``: every task is done and every worker gone."""
 
 
-TaskCommand = Launch | Hand | Forget | Dismiss | GiveUp | AllDone
+TaskCommand = Launch | Hand | Recall | Forget | Dismiss | GiveUp | AllDone

@@ -1,9 +1,11 @@
 """The pool's state machine: tasks come in, and it says who runs them.
 
 A task goes to a worker that is free. Where nobody is, a worker that is busy with short ones gets a few more on its
-hands, so that it need not wait for us between them: as many as it does in ``AHEAD`` seconds, going by how long tasks of
-the same kind took, and no more than were seen of that kind. When a worker dies, what it had not begun goes back to the
-front of the queue; what becomes of the one it had begun, the engine says.
+hands, so that it need not wait for us between them: as many as it does in 2 ms, going by how long tasks of the same
+kind took, and no more than were seen of that kind. Where one takes long all the same, what waits behind it is taken
+back as soon as somebody is free for it: it would be late there, or never done if the one in front waits for it. When a
+worker dies, what it had not begun goes back to the front of the queue; what becomes of the one it had begun, the engine
+says.
 """
 
 from __future__ import annotations
@@ -11,11 +13,9 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
 
 from .budget import pause
 from .events import Ticked, Worker, WorkerReady
-from .pace import Pace
 from .seats import Phase
 from .story import LENGTH
 from .task_events import (
@@ -28,6 +28,8 @@ from .task_events import (
     Launch,
     LifeEnded,
     Opened,
+    Recall,
+    Recalled,
     Submitted,
     TaskCommand,
     TaskEnded,
@@ -35,51 +37,11 @@ from .task_events import (
     TaskFailed,
     Withdrawn,
 )
+from .task_paces import TaskPaces
+from .task_seats import TaskLimits as TaskLimits
+from .task_seats import TaskSeat
 
-AHEAD = 0.002  # seconds of work that a worker may have on its hands behind what it is doing
-MOST_AHEAD = 16  # tasks
-KINDS = 1024  # whose pace is remembered
-
-
-@dataclass(frozen=True, slots=True)
-class TaskLimits:
-    seats: int
-    recycle_after: int | None = None
-    """Tasks after which a worker is replaced by a new one; None for never."""
-    crash_loop: int = 10
-    """Processes in a row that end before they are ready, after which the pool gives up."""
-
-    @property
-    def deaths_in_a_row(self) -> int:
-        return max(self.crash_loop, 2 * self.seats)
-
-
-@dataclass(slots=True, eq=False)
-class TaskSeat:
-    number: int
-    life: int = 1  # the present one, or while the seat is empty the next
-    who: Worker = field(init=False)
-    phase: Phase = Phase.EMPTY
-    held: dict[int, int] = field(default_factory=dict)  # task -> kind; it runs the first. Only of one that is ready
-    taken: int = 0  # tasks that this life was sent
-    deaths: int = 0  # in a row, without a task done in this seat
-    start_at: float = -math.inf  # not before
-
-    def __post_init__(self) -> None:
-        self.who = Worker(self.number, self.life)
-
-    def vacate(self) -> None:
-        self.phase, self.taken = Phase.EMPTY, 0
-        self.life += 1
-        self.who = Worker(self.number, self.life)
-
-    def owes(self) -> str | None:
-        """What we wait for from this worker, in words."""
-        if self.phase is Phase.STARTING:
-            return f"worker {self.number} to be ready"
-        if self.phase is Phase.RETIRING:
-            return f"worker {self.number} to end"
-        return f"task {next(iter(self.held))} from worker {self.number}" if self.held else None
+PATIENCE = 0.005  # seconds that a task may run before others who are free get what waits behind it
 
 
 class TaskMachine:
@@ -96,8 +58,9 @@ class TaskMachine:
         self.able: OrderedDict[TaskSeat, None] = OrderedDict()
         self.vacant = limits.seats
         self.lifetime = math.inf if limits.recycle_after is None else limits.recycle_after
-        self.paces: dict[int, Pace] = {}
-        self.ahead: dict[int, int] = {}  # kind -> how many of them may wait behind what a worker runs
+        self.paces = TaskPaces()
+        self.ahead = self.paces.ahead
+        self.look_at = math.inf  # nothing is to be taken back before, if not later
         self.now = 0.0
         self.restarts = 0  # lives that ended and were not asked to
         self.row = 0  # processes that ended before they were ready, one after the other
@@ -118,8 +81,10 @@ class TaskMachine:
         """When the engine must wake even if nothing happens; ``inf`` for never."""
         if self.over:
             return math.inf
-        again_at = self.later[0][0] if self.later else math.inf
-        return min([again_at, *(seat.start_at for seat in self._pausing())]) if self.vacant else again_at
+        due = self.later[0][0] if self.later else math.inf
+        if self.look_at < math.inf and not self.queue:
+            due = min(due, self._recall_at())
+        return min([due, *(seat.start_at for seat in self._pausing())]) if self.vacant else due
 
     def is_held_by(self, who: Worker, task: int) -> bool:
         """Whether this worker is to run this task."""
@@ -155,6 +120,8 @@ class TaskMachine:
                 kind = self._put_down(event.who, event.task, commands)
                 if kind is not None:
                     insort(self.later, (event.again_at, event.task, kind))
+            case Recalled():
+                self._on_recall(event)
             case LifeEnded():
                 self._on_death(event, commands)
             case Withdrawn():
@@ -176,30 +143,23 @@ class TaskMachine:
         kind = self._put_down(event.who, event.task, commands)
         if kind is None or event.seconds <= 0.0:  # it was not sent after all: says nothing about its kind
             return
-        pace = self.paces.get(kind)
-        if pace is None:
-            pace = self._first_of(kind)
-        pace.observe(event.seconds)
-        most = pace.observed if pace.observed < MOST_AHEAD else MOST_AHEAD  # the first one may be no example
-        self.ahead[kind] = int(AHEAD / pace.typical) if pace.typical * most > AHEAD else most
-
-    def _first_of(self, kind: int) -> Pace:
-        """From now on we know how long tasks of this kind take, and the busy may have room for more of them."""
-        if len(self.paces) >= KINDS:
-            self.paces.clear()
-            self.ahead.clear()
-        self.able.update((seat, None) for seat in self.seats if seat.held)
-        pace = self.paces[kind] = Pace()
-        return pace
+        if self.paces.observe(kind, event.seconds):  # now the busy may have room for more of them
+            self.able.update((seat, None) for seat in self.seats if seat.held)
 
     def _put_down(self, who: Worker, task: int, commands: list[TaskCommand]) -> int | None:
         """The worker has done with this one, of the kind that is returned; None for a word of the dead."""
         seat = self.seats[who.seat]
-        if who.life != seat.life or task not in seat.held:
+        held = seat.held
+        if who.life != seat.life or task not in held:
             return None
-        kind = seat.held.pop(task)
+        if task == next(iter(held)):
+            seat.long_at = self.now + PATIENCE
+            if seat.recalled:
+                seat.recalled = False
+                self.look_at = min(self.look_at, seat.long_at)
+        kind = held.pop(task)
         seat.deaths = 0
-        if seat.held:
+        if held:
             self.able[seat] = None
         elif seat.taken < self.lifetime:
             self._becomes_free(seat)
@@ -210,6 +170,20 @@ class TaskMachine:
     def _becomes_free(self, seat: TaskSeat) -> None:
         self.able[seat] = None
         self.able.move_to_end(seat, last=False)
+
+    def _on_recall(self, event: Recalled) -> None:
+        seat = self.seats[event.who.seat]
+        if event.who.life != seat.life or not seat.held:
+            return
+        for task in reversed(event.tasks):
+            if task in seat.held:
+                self._put_first(task, seat.held.pop(task))
+                seat.taken -= 1
+        if seat.held:
+            self.able[seat] = None
+        else:  # it had not begun any of them
+            seat.recalled = False
+            self._becomes_free(seat)
 
     def _on_death(self, event: LifeEnded, commands: list[TaskCommand]) -> None:
         seat = self.seats[event.who.seat]
@@ -255,6 +229,8 @@ class TaskMachine:
             self._hand_out(commands)
         if self.vacant and (self.queue or self.eager):
             self._start(commands)
+        if self.look_at <= self.now and not self.queue:
+            self._recall(commands)
         if self.draining and not self._has_tasks():
             self._let_go(commands)
 
@@ -273,9 +249,13 @@ class TaskMachine:
         while queue and able:
             seat = next(iter(able))
             held = seat.held
-            if held and not self._has_room(seat):
+            if not held:
+                seat.long_at = self.now + PATIENCE
+            elif not self._has_room(seat):
                 del able[seat]
                 continue
+            elif seat.long_at < self.look_at:
+                self.look_at = seat.long_at
             able.move_to_end(seat)  # the next one is for somebody else
             task, kind = queue.popitem(last=False)
             held[task] = kind
@@ -284,6 +264,8 @@ class TaskMachine:
 
     def _has_room(self, seat: TaskSeat) -> bool:
         """Whether the next task, if it is a short one, may wait behind what this worker runs."""
+        if seat.recalled:
+            return False
         waiting, ahead = len(seat.held), self.ahead
         if waiting > ahead.get(next(iter(self.queue.values())), 0) or seat.taken >= self.lifetime:
             return False
@@ -307,6 +289,32 @@ class TaskMachine:
     def _pausing(self) -> list[TaskSeat]:
         """Seats that are to be filled, and not yet."""
         return [seat for seat in self.seats if seat.phase is Phase.EMPTY] if self._wanted() > 0 else []
+
+    def _recall(self, commands: list[TaskCommand]) -> None:
+        if self._free_at() > self.now:
+            return
+        self.look_at = math.inf
+        for seat in self._crowded():
+            if seat.long_at <= self.now:
+                seat.recalled = True
+                commands.append(Recall(seat.who))
+            else:
+                self.look_at = min(self.look_at, seat.long_at)
+
+    def _recall_at(self) -> float:
+        """When to take back something, if nothing happens until then."""
+        return max(self._free_at(), min((seat.long_at for seat in self._crowded()), default=math.inf))
+
+    def _crowded(self) -> list[TaskSeat]:
+        """Those with something behind what they run, that may be taken back."""
+        return [seat for seat in self.seats if len(seat.held) > 1 and not seat.recalled]
+
+    def _free_at(self) -> float:
+        """From when on there is somebody without a task, or a seat in which one would be started for it."""
+        if self.able and not next(iter(self.able)).held:
+            return -math.inf
+        empty = [seat for seat in self.seats if seat.phase is Phase.EMPTY] if self.vacant else []
+        return min((seat.start_at for seat in empty), default=math.inf)
 
     def _has_tasks(self) -> bool:
         return bool(self.queue or self.later) or any(seat.held for seat in self.seats)

@@ -64,7 +64,7 @@ class Row:
         if side is Side.TORCH:
             return source
         changes = dict(self.changes)
-        if not any(IMPORT in old for old in changes):
+        if IMPORT in source and not any(IMPORT in old for old in changes):
             changes[f"{IMPORT}\n"] = "from holdfast import DataLoader\n"
         for old, new in changes.items():
             if source.count(old) != 1:

@@ -19,6 +19,8 @@ from .._core.task_events import (
     Hand,
     Launch,
     LifeEnded,
+    Recall,
+    Recalled,
     TaskCommand,
     TaskEnded,
     TaskEvent,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 AHEAD = 0.002  # seconds of work
 MOST_AHEAD = 16
+PATIENCE = 0.005  # seconds
 
 
 class TaskReferee:
@@ -42,6 +45,8 @@ class TaskReferee:
         self.due = [-math.inf] * self.limits.seats  # its next life begins not before
         self.row = self.restarts = 0
         self.paces: dict[int, Pace] = {}
+        self.long_at: dict[Worker, float] = {}  # when the task that it runs has taken long
+        self.recalled: set[Worker] = set()  # from these, while that task runs
         self.looked_at: list[Worker] = []  # by this event, whether they have room
         self.handed: set[int] = set()  # the kinds of tasks that were sent since
 
@@ -64,9 +69,20 @@ class TaskReferee:
                 if isinstance(event, TaskEnded) and event.seconds:
                     self._learns(self.world.kind_of[event.task], event.seconds)
 
+            case Recalled(who) if who in self.world.alive:
+                self.looked_at = [who]
+                if not self.world.inbox[who]:
+                    self.recalled.discard(who)
+
+    def sees_the_end(self, who: Worker, task: int) -> None:
+        """A worker has done with a task; the world's books are as they were."""
+        if task == self.world.inbox[who][0]:
+            self.long_at[who] = self.world.now + PATIENCE
+            self.recalled.discard(who)
+
     def _learns(self, kind: int, seconds: float) -> None:
         if kind not in self.paces:
-            self.looked_at = self.world.alive
+            self.looked_at = [*self.world.alive]
         self.paces.setdefault(kind, Pace()).observe(seconds)
 
     def loses(self, event: LifeEnded, held: list[int]) -> None:
@@ -91,6 +107,8 @@ class TaskReferee:
                 self._sees_launch(who)
             case Hand(who, task):
                 self._sees_hand(who, task)
+            case Recall(who):
+                self._sees_recall(who)
             case Forget(task):
                 self.promise(task == self.world.withdrawn, "forgot what is wanted, or with somebody, or gone")
             case Dismiss(who):
@@ -128,7 +146,10 @@ class TaskReferee:
         if world.inbox[who]:
             self.promise(not self._idle(), "put behind another though somebody is idle")
             self.promise(self._room(who, task) > -1e-9, "more on its hands than it does in time")
+        else:
+            self.long_at[who] = world.now + PATIENCE
         self.handed.add(world.kind_of[task])
+        self.looked_at.append(who)
 
     def _idle(self) -> list[Worker]:
         world = self.world
@@ -136,11 +157,37 @@ class TaskReferee:
 
     def _room(self, who: Worker, task: int) -> float:
         """What would be left of the time ahead with this task behind the others; negative if there is no room."""
+        if who in self.recalled:
+            return -1.0
         held, kinds = self.world.inbox[who], self.world.kind_of
         running, coming = self.paces.get(kinds[held[0]]), self.paces.get(kinds[task])
         if running is None or coming is None or len(held) > min(MOST_AHEAD, running.observed, coming.observed):
             return -1.0
         return AHEAD - len(held) * max(running.typical, coming.typical)
+
+    def _sees_recall(self, who: Worker) -> None:
+        world = self.world
+        self.promise(who in world.alive, "taken back from one that is not ready, or gone")
+        self.promise(len(world.inbox[who]) > 1, "taken back from one that has nothing to give")
+        self.promise(who not in self.recalled, "taken back twice behind one task")
+        self.promise(world.now >= self.long_at[who], "taken back before the task in front had taken long")
+        self.promise(not world.line and self._free_at() <= world.now, "taken back for nobody")
+        self.recalled.add(who)
+
+    def _free_at(self) -> float:
+        """From when on somebody would take a task that is taken back."""
+        if self._idle():
+            return -math.inf
+        if self.world.opened and not self.world.drained:
+            return math.inf
+        return min((self.due[seat] for seat in self._empty()), default=math.inf)
+
+    def _recall_at(self) -> float:
+        world = self.world
+        full = [who for who in world.alive if len(world.inbox[who]) > 1 and who not in self.recalled]
+        if world.line or not full:
+            return math.inf
+        return max(self._free_at(), min(self.long_at[who] for who in full))
 
     def _sees_dismissal(self, who: Worker) -> None:
         world = self.world
@@ -164,7 +211,7 @@ class TaskReferee:
         self.promise(not world.line or not self._idle(), "a task waits, and a worker is idle")
         self._what_is_held_is_known()
         self._those_who_may_go_are_dismissed()
-        self._seats_are_filled()
+        self._nothing_is_put_off()
         self._room_is_used()
         self._nobody_waits_for_nobody()
 
@@ -186,15 +233,17 @@ class TaskReferee:
             self.promise(not staying, f"all is done, and {staying} are not let go of")
             self.promise(world.starting or world.alive, "all is done, and nobody is told")
 
-    def _seats_are_filled(self) -> None:
+    def _nothing_is_put_off(self) -> None:
         deadline, now = self.world.machine.next_deadline(), self.world.now
-        truth = min([*self.world.later.values(), *(self.due[seat] for seat in self._pausing())], default=math.inf)
-        self.promise(truth > now, "a seat stays empty though its pause is over")
-        self.promise(deadline == truth, "wakes too early or too late")
+        pauses, recall = [self.due[seat] for seat in self._pausing()], self._recall_at()
+        self.promise(min(pauses, default=math.inf) > now, "a seat stays empty though its pause is over")
+        self.promise(recall > now, "tasks wait behind one that takes long, and others have nothing to do")
+        self.promise(deadline == min([*self.world.later.values(), *pauses, recall]), "wakes too early or too late")
 
     def _pausing(self) -> list[int]:
-        if self._wanted() <= 0:
-            return []
+        return self._empty() if self._wanted() > 0 else []
+
+    def _empty(self) -> list[int]:
         taken = {who.seat for who in self.world.starting + self.world.alive}
         return [seat for seat in range(self.limits.seats) if seat not in taken]
 

@@ -11,37 +11,33 @@ from random import Random
 
 from .._core.events import Ticked, Worker, WorkerReady
 from .._core.task_events import (
-    AllDone,
-    Dismiss,
     Drained,
-    Forget,
-    GiveUp,
-    Hand,
-    Launch,
     LifeEnded,
     Opened,
+    Recalled,
     Submitted,
-    TaskCommand,
     TaskEnded,
     TaskEvent,
     TaskFailed,
     Withdrawn,
 )
 from .._core.tasks import TaskLimits, TaskMachine
+from .task_books import TaskBooks
 from .task_referee import TaskReferee
 
 Move = Callable[[Random], None]
 
 DURATIONS = (5e-7, 2e-6, 3e-5, 1e-4, 6e-4, 0.0019, 0.0021, 0.5)  # of the kinds of tasks that there are, in seconds
-MOST_WAITING = 20
 
 
-class TaskWorld:
-    """What is really so, as opposed to what the machine believes.
+class TaskWorld(TaskBooks):
+    """Makes things happen, and does what the machine says.
 
     ``deadly``: how often workers die at work, beside 10 for a task that is done; ``stillborn``: before they are ready.
-    ``brisk``: how soon workers get ready, on the same scale; ``flood``: how many tasks are submitted at once.
+    ``brisk``: how soon workers get ready, on the same scale; ``flood``: how many tasks are submitted at once;
+    ``backlog``: not while so many wait.
     ``benign``: nobody dies, nothing fails: the machine must then come to its end.
+    ``stubborn``: a worker in this seat ends no task while it holds another one, as if it waited for it.
     """
 
     def __init__(
@@ -52,38 +48,19 @@ class TaskWorld:
         stillborn: float = 0.3,
         brisk: float = 6,
         flood: int = 5,
+        backlog: int = 20,
         kinds: tuple[int, ...] = tuple(range(len(DURATIONS))),
+        stubborn: int | None = None,
     ) -> None:
-        self.limits, self.machine, self.now = limits, TaskMachine(limits), 0.0
-        self.deadly, self.stillborn, self.brisk, self.flood, self.kinds = deadly, stillborn, brisk, flood, kinds
-        self.benign = False
-        # Processes
-        self.starting: list[Worker] = []
-        self.alive: list[Worker] = []
-        self.dismissed: list[Worker] = []  # of both
-        self.inbox: dict[Worker, list[int]] = {}
-        self.taken: dict[Worker, int] = {}  # tasks that each life was sent
-        self.dead: list[Worker] = []
-        self.last_words: list[tuple[Worker, int]] = []  # on their way when their worker died
-        # Tasks
-        self.kind_of: list[int] = []  # of all there ever were: a task's number is its place
-        self.line: list[int] = []  # with nobody, in the order in which they are to be sent
-        self.later: dict[int, float] = {}  # to be tried again, and when
-        self.withdrawn: int | None = None  # by the present event, and not yet forgotten
-        self.opened = self.drained = self.over = False
+        super().__init__(limits)
+        self.machine = TaskMachine(limits)
+        self.deadly, self.stillborn, self.brisk = deadly, stillborn, brisk
+        self.flood, self.backlog, self.kinds = flood, backlog, kinds
+        self.benign, self.stubborn = False, stubborn if limits.seats > 1 else None
         self.referee = TaskReferee(self)
 
-    def process_in(self, seat: int) -> Worker | None:
-        return next((who for who in self.starting + self.alive if who.seat == seat), None)
-
-    def busy(self) -> list[Worker]:
-        return [who for who in self.alive if self.inbox[who]]
-
-    def is_spent(self, who: Worker) -> bool:
-        return self.limits.recycle_after is not None and self.taken[who] >= self.limits.recycle_after
-
-    def outstanding(self) -> bool:
-        return bool(self.line or self.later or self.busy())
+    def waits_for_the_next(self, who: Worker) -> bool:
+        return who.seat == self.stubborn and who not in self.has_answered and len(self.at_hand(who)) > 1
 
     # -- the machine is told, and obeyed -------------------------------------------------------
 
@@ -99,33 +76,21 @@ class TaskWorld:
             self.carry_out(command)
         self.referee.looks_around()
 
-    def carry_out(self, command: TaskCommand) -> None:
-        match command:
-            case Launch(who):
-                self.starting.append(who)
-                self.inbox[who], self.taken[who] = [], 0
-            case Hand(who, task):
-                self.line.remove(task)
-                self.inbox[who].append(task)
-                self.taken[who] += 1
-            case Forget():
-                self.withdrawn = None
-            case Dismiss(who):
-                self.dismissed.append(who)
-            case GiveUp() | AllDone():
-                self.over = True
-
     # -- what can happen next ------------------------------------------------------------------
 
     def moves(self) -> Iterator[tuple[float, Move]]:
         """Every move that is possible now, with its weight."""
         yield 1.5, self.time_passes
-        if not self.drained and len(self.line) < MOST_WAITING:
+        if not self.drained and len(self.line) < self.backlog:
             yield 3, self.submits
         if self.starting:
             yield self.brisk, self.gets_ready
-        if self.busy():
+        if not all(map(self.waits_for_the_next, self.working())):
             yield 10, self.finishes
+        if self.asked:
+            yield 5, self.gives_back
+        if self.answers:
+            yield 5, self.is_heard
         if self.dismissed:
             yield 3, self.goes
         if self.last_words:
@@ -134,7 +99,7 @@ class TaskWorld:
             yield from self.mishaps()
 
     def mishaps(self) -> Iterator[tuple[float, Move]]:
-        if self.busy():
+        if self.working():
             yield self.deadly, self.dies_at_work
             yield 0.5, self.fails
             yield 0.2, self.cannot_be_sent
@@ -163,28 +128,51 @@ class TaskWorld:
         self.happens(WorkerReady(who))
 
     def finishes(self, rng: Random) -> None:
-        who = rng.choice(self.busy())
-        task = self.inbox[who].pop(0)
+        who = rng.choice([who for who in self.working() if not self.waits_for_the_next(who)])
+        task = self._ends(who, self.at_hand(who)[0])
         seconds = DURATIONS[self.kind_of[task]] * rng.choice([0.5, 1, 1, 1, 2, 30])
         self.happens(TaskEnded(who, task, seconds))
 
     def fails(self, rng: Random) -> None:
-        who = rng.choice(self.busy())
-        task = self.inbox[who].pop(0)
+        who = rng.choice(self.working())
+        task = self._ends(who, self.at_hand(who)[0])
         self.later[task] = again_at = self._soon(rng)
         self.happens(TaskFailed(who, task, again_at))
 
     def cannot_be_sent(self, rng: Random) -> None:
         """The engine was told to send the last one, and it has an error for a result."""
-        who = rng.choice(self.busy())
-        self.happens(TaskEnded(who, self.inbox[who].pop(), 0.0))
+        who = rng.choice(self.working())
+        self.happens(TaskEnded(who, self._ends(who, self.at_hand(who)[-1]), 0.0))
+
+    def _ends(self, who: Worker, task: int) -> int:
+        self.referee.sees_the_end(who, task)
+        self.has_answered.discard(who)
+        self.inbox[who].remove(task)
+        return task
+
+    def gives_back(self, rng: Random) -> None:
+        """Most often all but one; or it had not yet seen that one, or has done it and begun another."""
+        who = self.asked.pop(rng.randrange(len(self.asked)))
+        begun = 1 if self.benign else rng.choice([0, 1, 1, 1, 2])
+        self.has_answered.add(who)
+        self.answers.append(Recalled(who, tuple(self.at_hand(who)[begun:])))
+        if rng.random() < 0.5:
+            self.is_heard(rng)
+
+    def is_heard(self, rng: Random) -> None:
+        answer = self.answers.pop(rng.randrange(len(self.answers)))
+        if answer.who in self.alive:
+            self.inbox[answer.who] = [task for task in self.inbox[answer.who] if task not in answer.tasks]
+            self.taken[answer.who] -= len(answer.tasks)
+            self.line[:0] = answer.tasks
+        self.happens(answer)
 
     def _soon(self, rng: Random) -> float:
         return self.now + rng.choice([0.0, 0.002, 0.5])
 
     def dies_at_work(self, rng: Random) -> None:
         """Most often in the first task; or further than we heard, or between two, or in one that it had answered."""
-        who = rng.choice(self.busy())
+        who = rng.choice(self.working())
         running = rng.choice([*self.inbox[who][:1] * 8, *self.inbox[who], None, rng.randrange(len(self.kind_of))])
         again_at = self._soon(rng) if running is not None and rng.random() < 0.5 else None
         self._dies(who, running, again_at)
@@ -205,6 +193,9 @@ class TaskWorld:
         (self.starting if who in self.starting else self.alive).remove(who)
         if who in self.dismissed:
             self.dismissed.remove(who)
+        if who in self.asked:
+            self.asked = [other for other in self.asked if other != who]
+            self.answers.append(Recalled(who, tuple(held[1:])))
         self.dead.append(who)
         self.last_words += [(who, task) for task in held]
         if running in held and again_at is not None:
@@ -218,8 +209,12 @@ class TaskWorld:
         self.happens(rng.choice(events))
 
     def is_mistaken_for_alive(self, rng: Random) -> None:
-        who, task = rng.choice(self.dead), rng.randrange(len(self.kind_of) or 1)
+        """Any task; or one that the present worker in its seat has."""
+        who = rng.choice(self.dead)
+        heir = self.process_in(who.seat)
+        task = rng.choice([rng.randrange(len(self.kind_of) or 1), *(self.inbox[heir] if heir else [])])
         events: list[TaskEvent] = [WorkerReady(who), LifeEnded(who, task), LifeEnded(who, task, self.now)]
+        events.append(Recalled(who, (task,)))
         self.happens(rng.choice(events))
 
     def is_withdrawn(self, rng: Random) -> None:
@@ -281,7 +276,9 @@ def task_walk(seed: int, steps: int = 250, limits: TaskLimits | None = None) -> 
         stillborn=rng.choice([0.1, 1, 20]),
         brisk=rng.choice([0.3, 6]),
         flood=rng.choice([1, 5, 30]),
-        kinds=tuple(rng.sample(range(len(DURATIONS)), rng.choice([1, 2, 5]))),
+        backlog=rng.choice([1, 20]),
+        kinds=tuple(rng.sample(range(rng.choice([4, len(DURATIONS)])), rng.choice([1, 2, 4]))),
+        stubborn=rng.choice([None, 0, 1]),
     )
     if rng.random() < 0.5:
         world.opens(rng)
