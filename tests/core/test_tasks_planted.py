@@ -85,13 +85,13 @@ BUGS = {
     "what somebody runs is forgotten": ("            if len(left) == len(self.later):\n                return\n", ""),
     "what was withdrawn is not forgotten": ("        commands.append(Forget(task))\n", ""),
     # Who gets what
-    "one too many behind a task": ("if waiting > ahead.get", "if waiting - 1 > ahead.get"),
+    "one too many behind a task": ("or waiting > ahead.get", "or waiting - 1 > ahead.get"),
     "a slow task is put behind a short one": (
-        "if waiting > ahead.get(next(iter(self.queue.values())), 0) or",
-        "if",
+        " or waiting > ahead.get(queue[next(iter(queue))], 0):",
+        ":",
     ),
     "a short task is put behind a slow one": (
-        "return waiting <= ahead.get(next(iter(seat.held.values())), 0)",
+        "return waiting <= ahead.get(held[next(iter(held))], 0)",
         "return True",
     ),
     "no end of tasks behind a short one": ("if pace.observed < MOST_AHEAD else MOST_AHEAD", ""),
@@ -139,12 +139,12 @@ BUGS = {
         "                pass\n\n    def _recall_at",
     ),
     "taken back once, and never more": (
-        "            seat.recalled = False\n            self.look_at",
-        "            self.look_at",
+        "                seat.recalled = False\n                self.look_at",
+        "                self.look_at",
     ),
     "after it gave back nobody looks at it again": (
-        "            self.look_at = min(self.look_at, seat.long_at)\n\n    def _becomes",
-        "\n    def _becomes",
+        "                self.look_at = min(self.look_at, seat.long_at)\n        kind",
+        "        kind",
     ),
     "a new life is thought to have been asked": ("= Phase.EMPTY, 0, False", "= Phase.EMPTY, 0, self.recalled"),
     "who had begun nothing is thought to be at work": (
@@ -155,7 +155,7 @@ BUGS = {
         "            seat.recalled = False\n            self._becomes_free(seat)\n",
         "            self._becomes_free(seat)\n",
     ),
-    "more is put behind a long task": ("        if seat.recalled:\n            return False\n", ""),
+    "more is put behind a long task": ("if seat.recalled or seat.taken", "if seat.taken"),
     "what is given back is forgotten": ("self._put_first(task, seat.held.pop(task))", "seat.held.pop(task)"),
     "what is given back is held as well": ("seat.held.pop(task))", "seat.held[task])"),
     "what is given back is turned round": ("in reversed(event.tasks)", "in event.tasks"),
@@ -170,10 +170,13 @@ BUGS = {
         "        if not seat.held:  # it",
     ),
     "a task that was not sent is the end of the one in front": ("if task == next(iter(held)):", "if True:"),
-    "a task is as old as the one before it": ("        seat.long_at = self.now + PATIENCE\n        if", "        if"),
+    "a task is as old as the one before it": (
+        "            seat.long_at = self.now + PATIENCE\n            if",
+        "            if",
+    ),
     "a task is as old as the last of this worker": (
-        "                seat.long_at = self.now + PATIENCE\n",
-        "                pass\n",
+        "                seat.long_at = self.now + PATIENCE\n            elif",
+        "                pass\n            elif",
     ),
     "a task behind a long one is not looked at": (
         "            elif seat.long_at < self.look_at:\n                self.look_at = seat.long_at\n",
@@ -201,7 +204,7 @@ BUGS = {
     "nobody wakes to start a worker": ("if self.vacant else due", "if False else due"),
     "we wait for a worker that nobody needs": (" if self._wanted() > 0 else []", ""),
     # Letting go
-    "a worker is used beyond its time": (" or seat.taken >= self.lifetime", ""),
+    "a worker is used beyond its time": (" or seat.taken >= self.lifetime or", " or"),
     "a worker stays beyond its time": ("elif seat.taken < self.lifetime:", "elif True:"),
     "a new life is as old as the last": ("= Phase.EMPTY, 0, False", "= Phase.EMPTY, self.taken, False"),
     "one who was let go is sent tasks": ("Phase.RETIRING\n        self.able.pop(seat, None)\n", "Phase.RETIRING\n"),

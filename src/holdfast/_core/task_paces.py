@@ -17,13 +17,12 @@ class TaskPaces:
     def observe(self, kind: int, seconds: float) -> bool:
         """Take in how long a task took. Returns whether nothing was known about its kind."""
         pace = self.known.get(kind)
-        is_first = pace is None
         if pace is None:
             pace = self._first_of(kind)
         pace.observe(seconds)
         most = pace.observed if pace.observed < MOST_AHEAD else MOST_AHEAD  # the first one may be no example
         self.ahead[kind] = int(AHEAD / pace.typical) if pace.typical * most > AHEAD else most
-        return is_first
+        return pace.observed == 1
 
     def _first_of(self, kind: int) -> Pace:
         if len(self.known) >= KINDS:

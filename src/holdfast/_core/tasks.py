@@ -264,12 +264,11 @@ class TaskMachine:
 
     def _has_room(self, seat: TaskSeat) -> bool:
         """Whether the next task, if it is a short one, may wait behind what this worker runs."""
-        if seat.recalled:
+        held, queue, ahead = seat.held, self.queue, self.ahead
+        waiting = len(held)
+        if seat.recalled or seat.taken >= self.lifetime or waiting > ahead.get(queue[next(iter(queue))], 0):
             return False
-        waiting, ahead = len(seat.held), self.ahead
-        if waiting > ahead.get(next(iter(self.queue.values())), 0) or seat.taken >= self.lifetime:
-            return False
-        return waiting <= ahead.get(next(iter(seat.held.values())), 0)
+        return waiting <= ahead.get(held[next(iter(held))], 0)
 
     def _start(self, commands: list[TaskCommand]) -> None:
         wanted = self._wanted()

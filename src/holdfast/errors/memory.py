@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pickle import PicklingError
+
 from .base import HoldfastError, mib
 
 
@@ -29,8 +31,8 @@ class SharedMemoryFull(HoldfastError):
         }
 
 
-class CannotSend(HoldfastError):
-    """A batch that cannot be pickled, named down to the member in the way."""
+class CannotSend(HoldfastError, PicklingError):
+    """A batch or a result that cannot be pickled, named down to the member in the way."""
 
     code = "HF302"
     facts = ("path", "kind", "reason")
@@ -39,7 +41,7 @@ class CannotSend(HoldfastError):
     reason: str
 
     def _what(self) -> str:
-        return f"{self.path} ({self.kind}) cannot be sent to the trainer"
+        return f"{self.path} ({self.kind}) cannot be pickled, and so it cannot leave its worker"
 
     def _lines(self) -> dict[str, str]:
         return {"why": self.reason, "try": "return tensors, arrays, numbers, strings, or objects that pickle"}
