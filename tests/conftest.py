@@ -64,6 +64,8 @@ def left_over(before: dict[str, Counter[str]]) -> dict[str, list[str]]:
     while True:
         zygote()  # reaps those before it that were retired
         left = {what: sorted((look() - before[what]).elements()) for what, look in LOOKS.items()}
+        for names in (left["shared memory"], left["temporary files"]):
+            names[:] = [name for name in names if not _of_others(name)]
         left = {what: more for what, more in left.items() if more}
         if not left or time.monotonic() > deadline:
             return left
@@ -101,12 +103,11 @@ def threads() -> Counter[str]:
 
 
 def shared_memory() -> Counter[str]:
-    return Counter(name for name in os.listdir("/dev/shm") if not _of_others(name))
+    return Counter(os.listdir("/dev/shm"))
 
 
 def temporary_files() -> Counter[str]:
-    found = Path(tempfile.gettempdir()).glob("holdfast-*")
-    return Counter(path.name for path in found if not _of_others(path.name))
+    return Counter(path.name for path in Path(tempfile.gettempdir()).glob("holdfast-*"))
 
 
 def _of_others(name: str) -> bool:
