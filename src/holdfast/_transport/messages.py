@@ -232,6 +232,7 @@ class PassedOver(NamedTuple):
     """Worker: this task was recalled, and has not been begun."""
 
     task: int
+    turn: int
     freed: tuple[int, ...]
 
 

@@ -97,7 +97,7 @@ class TaskWorker:
         self._line.give_back(task.freed)
         if self._was_recalled(task.turn):
             self._job.inlet.refuse(task.packed)
-            self._line.say(PassedOver(task.task, self._job.inlet.returned()))
+            self._line.say(PassedOver(task.task, task.turn, self._job.inlet.returned()))
             return
         self._logbook.note(Phase.RUNNING, task.task, task.todo[0] if task.timed else -1)
         self._calls.make(task, lambda: self._tool(task.kit))

@@ -21,7 +21,7 @@ class Recalls:
         self._roster = roster
         self._last: dict[Worker, int] = {}
         self._sent: dict[Worker, dict[int, int]] = {}  # task -> its number among those of this life
-        self._taken: set[tuple[Worker, int]] = set()  # recalled, and not yet passed over by the worker
+        self._taken: set[tuple[Worker, int]] = set()  # numbers that were recalled, and are not yet passed over
 
     def number(self, who: Worker, task: int) -> int:
         self._last[who] = number = self._last.get(who, 0) + 1
@@ -43,14 +43,13 @@ class Recalls:
                 break
         tasks = tuple(task for task, number in sent.items() if number > begun)
         for task in tasks:
-            del sent[task]
-            self._taken.add((who, task))
+            self._taken.add((who, sent.pop(task)))
         return tasks
 
-    def passed_over(self, who: Worker, task: int) -> bool:
+    def passed_over(self, who: Worker, task: int, number: int) -> bool:
         """The worker says so. True when that is news: we had seen it begin."""
-        if (who, task) in self._taken:
-            self._taken.remove((who, task))
+        if (who, number) in self._taken:
+            self._taken.remove((who, number))
             return False
         self.ended(who, task)
         return True

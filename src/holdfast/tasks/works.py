@@ -195,7 +195,7 @@ class Works:
                 self._on_results(who, message)
             case messages.PassedOver():
                 self._outlet.returned(who, message.freed)
-                if self._dispatch.recalls.passed_over(who, message.task):
+                if self._dispatch.recalls.passed_over(who, message.task, message.turn):
                     self._feed(Recalled(who, (message.task,)))
             case messages.Extended():
                 self._roster[who].arena.extended(message.base, message.size)
