@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast._transport.faults import twin
+
 from .calls import Call, Task
 from .deliveries import Deliveries, Delivery
 from .dispatch import Dispatch
@@ -57,7 +59,9 @@ class Accounts:
     def fail(self, task: Task, error: BaseException | None) -> None:
         """What is left of it has this error for a result, or none."""
         if error is not None:
-            errors = dict.fromkeys(task.todo, error)
+            own = twin(error)  # who raises it, hangs a traceback on it
+            own.__cause__ = error.__cause__
+            errors = dict.fromkeys(task.todo, own)
             self.deliveries.add(Delivery(task.call, task.todo, None, None, errors))
         self.forget(task)
         self.settled(task.call, len(task.todo))

@@ -14,6 +14,7 @@ from multiprocessing import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
 from holdfast._system.process import Process
+from holdfast._transport.faults import twin
 from holdfast.ledger import Ledger
 from holdfast.policies import Policy
 
@@ -160,7 +161,7 @@ class Executor(concurrent.futures.Executor):
         works = self._works
         check_owner(works)
         if works.failure is not None:
-            raise works.failure
+            raise twin(works.failure) from works.failure.__cause__
         if works.draining or works.closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
 

@@ -7,7 +7,6 @@ one lock; results are handed out without it.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -54,6 +53,7 @@ from .calls import Call, Task
 from .deliveries import Delivery
 from .dispatch import Dispatch
 from .endings import initializer_failed, never_ready, terminated
+from .guard import Guard
 from .judge import Ruling, TaskJudge
 from .outlet import Outlet
 from .rulings import Rulings
@@ -74,7 +74,7 @@ class Works:
         self._feeding = False
         self._last: Verdict | None = None
         self._withdrawal: BaseException | None = None
-        self.kits, self.lock, self.owner = self._dispatch.kits, threading.RLock(), os.getpid()
+        self.kits, self.lock, self.owner = self._dispatch.kits, Guard(lambda: self._break(terminated())), os.getpid()
         self.failure: PoolBroken | None = None
         self.closed = self.draining = False
         self._streams = 0  # that have more to submit
@@ -104,11 +104,13 @@ class Works:
         """Have it done, in pieces of so many items."""
         with self.lock:
             self._accounts.open(call)
-            for number in self._accounts.cut(call, chunk):
-                if self.closed:
+            numbers = self._accounts.cut(call, chunk)
+            if self.closed:
+                for number in numbers:
                     self._accounts.fail(self._tasks[number], self.failure or terminated())
-                else:
-                    self._feed(Submitted(number, call.kit.number))
+                return
+            for number in numbers:
+                self._feed(Submitted(number, call.kit.number))
             self._roster.flush()
 
     def withdraw(self, call: Call, error: BaseException | None = None) -> None:
@@ -169,19 +171,15 @@ class Works:
         with self.lock:
             if self.closed:
                 return
-            try:
-                for fd in ready:
-                    for who, message in self._roster.hear(fd):
-                        if not self.closed:
-                            self._on_message(who, message)
-                if time.monotonic() >= self._machine.next_deadline():
-                    self._feed(Ticked())
-                if time.monotonic() >= self._timeouts.next_look:
-                    self._look()
-                self._roster.flush()
-            except BaseException:
-                self._break(terminated())  # an interrupt, or a bug: nobody knows what was done and what was not
-                raise
+            for fd in ready:
+                for who, message in self._roster.hear(fd):
+                    if not self.closed:
+                        self._on_message(who, message)
+            if time.monotonic() >= self._machine.next_deadline():
+                self._feed(Ticked())
+            if time.monotonic() >= self._timeouts.next_look:
+                self._look()
+            self._roster.flush()
 
     def hand_out(self) -> None:
         """Give results to those who asked. Not under the lock: this runs their code."""
@@ -333,7 +331,9 @@ class Works:
     def _break(self, failure: PoolBroken) -> None:
         """No task will be done any more."""
         self.failure = self.failure or failure
-        self._shut()
+        self._feeding = False
+        if not self.closed:
+            self._shut()
         for task in list(self._tasks.values()):
             self._accounts.fail(task, self.failure)
 
