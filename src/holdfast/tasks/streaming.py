@@ -116,6 +116,8 @@ class Stream(Iterator[Any]):
         self._end()
         for piece in self._pieces:
             self._works.withdraw(piece, error)
+        if error is None:
+            self._on_the_way = 0  # of those that have begun, the results go nowhere
 
     def take_all(self) -> None:
         """Have all of the items on the way: the pool is about to end."""

@@ -19,7 +19,10 @@ from typing import Protocol
 from holdfast._system.bell import Bell
 from holdfast._system.threads_at_fork import KEEPER
 
+from .endings import terminated
 from .works import Works
+
+GRACE = 1.0  # seconds that another thread has to finish what it is at
 
 
 class Awaited(Protocol):
@@ -39,6 +42,7 @@ class Turns:
         self.works, self._bell = works, Bell()
         works.watch(self._bell.fileno())
         self._turn = threading.Lock()  # held by the one who waits for what happens
+        self._whose = 0  # which thread that is
         self._change = threading.Condition()
         self._waiting = 0  # threads that wait for the one who waits
         self._keeper: threading.Thread | None = None
@@ -49,10 +53,13 @@ class Turns:
         """Keep things going, or see to it that somebody does, until it is ready or the time is up."""
         until = math.inf if timeout is None else time.monotonic() + timeout
         while not what.ready() and time.monotonic() < until:
-            if self._turn.acquire(blocking=False):
+            if self.works.closed:
+                self._wait_in_vain(what)
+            elif self._turn.acquire(blocking=False):
                 try:
                     self._go_on(until, what.ready)
                 finally:
+                    self._whose = 0
                     self._turn.release()
                     self.look_after()
             else:
@@ -99,13 +106,14 @@ class Turns:
         keeper = self._keeper
         if keeper is not None and keeper is not threading.current_thread():
             keeper.join()
-        with self._turn:  # nobody waits
-            self._bell.close()
+        if self._whose != threading.get_ident():  # who waits may call us, in a callback
+            with self._turn:
+                self._bell.close()
         self._run_errands()
 
     def _go_on(self, until: float, is_enough: Callable[[], bool]) -> None:
         """By the one whose turn it is."""
-        works = self.works
+        works, self._whose = self.works, threading.get_ident()
         while not is_enough() and not works.closed and time.monotonic() < until:
             self._run_errands()
             self._armed = works.changes, works.next_deadline()
@@ -127,6 +135,13 @@ class Turns:
                 return  # another thread was faster
             errand()
             self.works.hand_out()
+
+    def _wait_in_vain(self, what: Awaited) -> None:
+        """All that the works had to say is said, but another thread may be about to pass it on."""
+        self.works.hand_out()
+        what.rest(GRACE)
+        if not what.ready():
+            raise terminated()
 
     def _stand_by(self, what: Awaited, until: float) -> None:
         with self._change:
@@ -150,6 +165,7 @@ class Turns:
         while not self.works.closed:
             with self._turn:
                 self._go_on(math.inf, self._may_rest)
+                self._whose = 0
             with self._change:
                 while self._may_rest():
                     self._change.wait()
