@@ -41,7 +41,7 @@ class CannotSend(HoldfastError, PicklingError):
     reason: str
 
     def _what(self) -> str:
-        return f"{self.path} ({self.kind}) cannot be pickled, and so it cannot leave its worker"
+        return f"{self.path} ({self.kind}) cannot be sent out of its worker"
 
     def _lines(self) -> dict[str, str]:
         return {"why": self.reason, "try": "return tensors, arrays, numbers, strings, or objects that pickle"}
