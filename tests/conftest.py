@@ -29,6 +29,16 @@ STAY = ("zygote_server", "multiprocessing.resource_tracker")
 # Names and states of a process change, and it is the same one. A new one may have its pid, but not its beginning.
 FIRST_SEEN_AS: dict[tuple[int, float], str] = {}
 OUTCOME = pytest.StashKey[bool]()
+NEW_INTERPRETERS = re.compile(r"(?<![a-z_])(spawn|standby)(?![a-z_])")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Ways to start that need a new interpreter for each worker take seconds: the tests of launchers are there for
+    them, and elsewhere they are for ``make torture``."""
+    for item in items:
+        case = getattr(item, "callspec", None)
+        if case is not None and NEW_INTERPRETERS.search(case.id) and item.path.parent.name != "launchers":
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

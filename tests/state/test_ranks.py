@@ -13,6 +13,8 @@ import torch
 from dealt import CASES, EPOCHS, RELAY, WORKERS, Case, states_of
 from torchruns import ranks, run
 
+pytestmark = pytest.mark.slow  # ten interpreters, one after the other
+
 DEALT = Path(__file__).parent / "dealt.py"
 WORLDS = (2, 4, 3, 1)  # in this order: each goes on with what those before it have saved
 NAMES = list(CASES)
