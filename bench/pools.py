@@ -33,10 +33,10 @@ def touched(value: Any) -> int:
 
 
 def made(kind: str, size: int) -> Any:
-    """The same large value each time: it is the way back that is measured."""
+    """A new value each time, as a function makes one: torch copies nothing of one that it has sent before."""
     if kind not in _kept:
         _kept[kind] = numpy.ones(size, numpy.uint8) if kind == "numpy" else torch.ones(size, dtype=torch.uint8)
-    return _kept[kind]
+    return _kept[kind].copy() if kind == "numpy" else _kept[kind].clone()
 
 
 def short(number: int) -> int:
