@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch.utils.data import Dataset, Sampler
-from trainers import Ends, Trainer, family, run, script, started
+from trainers import Ends, Trainer, family, run, script, started, wait_until
 
 from holdfast import DataLoader
 from holdfast.testing import Faulty, HangsAt, SpinsAt
@@ -333,6 +333,7 @@ def test_persistent_workers_survive_ctrl_c_that_the_program_catches(tmp_path, st
     path = script(tmp_path, INTERRUPTED.format(start=start, resume=resume))
     with started(path, **ONE_THREAD) as trainer:
         assert trainer.line() == "training"
+        wait_until(trainer.waits)  # an interrupt in the middle of our own work costs the workers, and no batch
         trainer.interrupt()
         assert trainer.line() == "caught"
         assert trainer.line() == "same workers"

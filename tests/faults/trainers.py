@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from holdfast._system import proc
+
 LIMIT = 60.0  # seconds: what any program here may take before it counts as hung
 
 
@@ -93,6 +95,11 @@ class Trainer:
         assert text, f"it ended instead: {self.finish()}"
         self.said.append(text)
         return text
+
+    def waits(self) -> bool:
+        """Whether it has nothing to do, and would be woken by a worker."""
+        call = proc.look(self.pid).call
+        return call is not None and call.name in ("poll", "ppoll")
 
     def interrupt(self) -> None:
         """Ctrl-C, as a terminal does it: the whole group is signalled."""

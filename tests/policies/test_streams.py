@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from torch.utils.data import default_collate, get_worker_info
 from trials import CREWS, Generated, Items, Stream, contents, indices, outcomes, trial
 
 from holdfast import (
+    DataLoader,
     Quarantine,
     Replace,
     Retry,
@@ -255,6 +258,50 @@ def test_after_a_kill_the_stream_is_the_same_and_the_ledger_has_each_item_once(o
         return sorted((each.seat, each.item, each.action) for each in ledger if each.kind != "death")
 
     assert told(loader.faults) == told(undisturbed.faults)
+
+
+class DiesBehindItsLast(torch.utils.data.IterableDataset):
+    """Its worker ends once the last batch is sent, and before it can say that there is none after it.
+
+    It keeps count of epochs, in a state of its own.
+    """
+
+    def __init__(self, fatal: bool) -> None:
+        self.fatal, self.epoch = fatal, 0
+
+    def __iter__(self):
+        self.epoch += 1
+        yield from range(10 * self.epoch, 10 * self.epoch + 9)
+        yield Final(10 * self.epoch + 9, self.fatal)
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self.epoch}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.epoch = state["epoch"]
+
+
+class Final:
+    def __init__(self, number: int, fatal: bool) -> None:
+        self.number, self.fatal = number, fatal
+
+    def __del__(self) -> None:
+        if self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def numbers(samples: list[Any]) -> list[int]:
+    return [getattr(sample, "number", sample) for sample in samples]
+
+
+@pytest.mark.parametrize("prefetch", [1, 2])
+def test_a_stream_whose_worker_ends_behind_its_last_batch_is_over(prefetch):
+    options = {"batch_size": 4, "prefetch_factor": prefetch, "persistent_workers": True, "collate_fn": numbers}
+    undisturbed = DataLoader(DiesBehindItsLast(False), num_workers=1, **options)
+    loader = DataLoader(DiesBehindItsLast(True), num_workers=1, **options)
+    for restarts in (1, 2, 3):
+        assert list(loader) == list(undisturbed)
+        assert loader.restarts == restarts
 
 
 def test_after_a_kill_retries_are_remembered():

@@ -164,7 +164,7 @@ def test_ctrl_c_in_the_parent_ends_all():
 
 def test_when_one_cannot_be_started_the_others_are_ended(tmp_path):
     before, used = resource.getrlimit(resource.RLIMIT_NOFILE), set(map(int, os.listdir("/proc/self/fd")))
-    free = [number for number in range(max(used) + 41) if number not in used]
+    free = [number for number in range(max(used) + 42) if number not in used]
     resource.setrlimit(resource.RLIMIT_NOFILE, (free[40], before[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):

@@ -15,9 +15,7 @@ from holdfast._transport.messages import Begin, Plan, Report
 from holdfast._worker.failing import Failures
 from holdfast._worker.fetch import Fetch, Unnoted, fetch_planned, fetcher
 from holdfast._worker.job import Job
-from holdfast._worker.life import unwrap
 from holdfast._worker.seeds import Fenced, seed_all
-from holdfast._worker.stateful import take_up
 from holdfast._worker.stream import EndOfStream, Passed, Refused, Stream, TriedAgain, opened
 
 from .docket import Whose
@@ -69,10 +67,6 @@ class Serial:
                 self._fetch = fetcher(self._job, self._notes)
                 return
             past = trail.past(0, trail.given[0])
-            if trail.ended:
-                if past.state is not None:
-                    take_up(unwrap(self._job.dataset), past.state[0])  # for the next epoch; of this one nothing is left
-                return
             self._fetch = stream = opened(self._job, self._notes, self._meet if self._job.tolerant else None, 0, past)
             self._to_replay = past.since > 0
             if not past.batches and past.state is None:

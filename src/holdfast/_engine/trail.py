@@ -116,9 +116,9 @@ class Trail:
 
     def past(self, seat: int, batches: int) -> Past:
         """What a worker has to know that is to go on behind so many batches, answered or delivered."""
-        if seat in self.ended and batches >= self.points[seat].batches:
-            return self._left_off(seat).past()  # of this epoch nothing is left; the next one begins there
         point, history = self._behind((batches - 1) * self._seats + seat), self._history(seat)
+        if point.over or (seat in self.ended and batches >= point.batches):
+            return self._left_off(seat, point).past(over=True)
         return point.past(failed=history.failed, taken_out=history.taken_out, dealt=self.dealt)
 
     def history(self, seat: int, upto: Point) -> dict[str, list[int]]:
@@ -139,10 +139,10 @@ class Trail:
 
     def left_off(self) -> list[Point]:
         """Of streams that have ended: where the next epoch begins, with the state in which each left its data set."""
-        return [self._left_off(seat) for seat in range(self._seats)]
+        return [self._left_off(seat, point) for seat, point in enumerate(self.points)]
 
-    def _left_off(self, seat: int) -> Point:
-        state = self._ends[seat][1] if seat in self._ends else self.points[seat].state
+    def _left_off(self, seat: int, last: Point) -> Point:
+        state = self._ends[seat][1] if seat in self._ends else last.state
         if not isinstance(state, tuple):
             return START.at(state)
         return START.at((state[0], None)) if state[0] is not None else START  # an iterator serves one epoch

@@ -32,6 +32,7 @@ class Past(NamedTuple):
     failed: tuple[int, ...] = ()  # batches that ended in an error
     taken_out: tuple[int, ...] = ()  # items that were fetched and left out of their batch
     dealt: tuple[tuple[int, tuple[int, ...]], ...] = ()  # among how many workers, and what each took, in earlier runs
+    over: bool = False  # nothing is left of it in this epoch; ``state`` is for the next one
 
 
 NO_PAST = Past()

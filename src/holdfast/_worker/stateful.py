@@ -15,13 +15,14 @@ def has_state(thing: object) -> bool:
     return all(callable(getattr(thing, name, None)) for name in ("state_dict", "load_state_dict"))
 
 
-def resumed(dataset: Any, state: tuple[Any, Any] | None) -> Iterator[Any]:
-    """An iterator over the data set, at this state: first the data set takes up its part, then the iterator."""
-    if state is None:
-        return iter(dataset)
-    of_dataset, of_iterator = state
+def resumed(dataset: Any, state: tuple[Any, Any] | None, over: bool = False) -> Iterator[Any]:
+    """An iterator over the data set, at this state: first the data set takes up its part, then the iterator.
+
+    Of an epoch that is ``over`` nothing is left, and the data set waits for the next.
+    """
+    of_dataset, of_iterator = state or (None, None)
     take_up(dataset, of_dataset)
-    stream: Iterator[Any] = iter(dataset)
+    stream: Iterator[Any] = iter(()) if over else iter(dataset)
     take_up(stream, of_iterator)
     return stream
 

@@ -56,7 +56,7 @@ class TriedAgain:
 def opened(job: Job, notes: Notes, meet: Meet | None, seat: int, past: Past) -> Stream:
     """The stream of this worker for an epoch, at the state where its past is to be gone through."""
     dataset = unwrap(job.dataset)
-    stream = resumed(dataset, past.state)
+    stream = resumed(dataset, past.state, past.over)
     # What other numbers of workers took is counted from the beginning: a stream that is taken up later cannot tell.
     states = States(dataset, stream) if not past.dealt else States(None, None)
     if job.shard is not None:
