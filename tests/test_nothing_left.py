@@ -36,10 +36,10 @@ def test_a_child_is_the_same_one_whatever_it_does(looks):
         ("holdfast-1-0123456789ab-shared", True),  # pid 1 is there, and not of this program
         ("torch_1_3048690902_0", True),
         ("holdfast-20260101-120000-1-1", True),
-        (f"holdfast-{os.getpid()}-000000000001-shared", False),  # chance may be digits only, and be a pid
+        ("holdfast-{own}-000000000001-shared", False),  # chance may be digits only, and be a pid
         ("psm_00000001", False),
         ("holdfast-20260101-000001-4194304-1", False),  # no pid is as large
     ],
 )
 def test_others_are_told_by_the_pid_in_their_names(looks, name, is_others):
-    assert looks._of_others(name) is is_others
+    assert looks._of_others(name.format(own=os.getpid())) is is_others

@@ -49,7 +49,7 @@ def test_an_empty_data_set_is_an_epoch_of_no_batches_where_that_is_allowed(worke
     assert (list(loader), list(loader), len(loader), loader.allow_empty) == ([], [], 0, True)
 
 
-@pytest.mark.parametrize("choice", [{"sampler": SubsetRandomSampler([])}, {"batch_sampler": []}], ids=str)
+@pytest.mark.parametrize("choice", [{"sampler": SubsetRandomSampler([])}, {"batch_sampler": []}], ids=" ".join)
 @pytest.mark.parametrize("length", [0, 10])
 def test_a_sampler_that_chooses_nothing_is_its_own_affair(choice, length):
     assert list(DataLoader(Squares(length), **choice)) == []

@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import pickle
+import re
 from typing import Any
 
 import psutil
@@ -274,7 +275,7 @@ WRONG: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: re.sub(" at 0x[0-9a-f]+", "", str(wrong)))
 def test_wrong_arguments_are_refused_in_torchs_words(wrong):
     arguments = {"dataset": Squares()} | wrong if wrong else {}
 
