@@ -47,6 +47,36 @@ def test_terminate_ends_busy_workers(how, tmp_path, capfd):
         waiting.get(SOON)
 
 
+def test_each_who_waits_has_an_error_of_his_own(tmp_path):
+    pool = Pool(2)
+    busy(pool, "sleeps", tmp_path)
+    waiting = [pool.apply_async(square, (number,)) for number in range(2)]
+    pool.terminate()
+    errors = [pytest.raises(HoldfastError, result.get, SOON).value for result in waiting]
+    assert errors[0] is not errors[1]
+    assert str(errors[0]) == str(errors[1])
+    pool.join()
+
+
+def test_an_interrupt_in_the_middle_of_our_own_work_ends_the_pool_and_nobody_waits(tmp_path, monkeypatch):
+    pool = Pool(2)
+    ends = Ends(busy(pool, "sleeps", tmp_path))
+    waiting = pool.apply_async(square, (3,))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool._works._machine, "handle", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool.apply_async(square, (4,))
+    assert ends.come(5.0)
+    with pytest.raises(HoldfastError):
+        waiting.get(SOON)
+    with pytest.raises(ValueError, match="not running"):
+        pool.apply(square, (3,))
+    pool.join()
+
+
 def test_the_end_of_the_with_block_ends_busy_workers(tmp_path):
     with Pool(2) as pool:
         ends = Ends(busy(pool, "sleeps", tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import tracemalloc
 from pathlib import Path
@@ -267,3 +268,14 @@ def memory_files() -> list[str]:
         except FileNotFoundError:
             pass
     return found
+
+
+def append(names: Any, number: int) -> None:
+    names.append(number)
+
+
+def test_what_a_manager_holds_can_be_used_by_tasks(pool):
+    with multiprocessing.get_context("fork").Manager() as manager:
+        names = manager.list()
+        pool.starmap(append, [(names, number) for number in range(4)])
+        assert sorted(names) == [0, 1, 2, 3]

@@ -21,7 +21,7 @@ def forked_child(work: Callable[[], None], stderr: int) -> ChildProcess:
         posix_child.reset_signals()
         posix_child.tie_to(parent, from_main)
         posix_child.reset_affinity()
-        posix_child.speak_through(stderr)
+        posix_child.lead("stderr", stderr)
         work()
     finally:
         os._exit(1)

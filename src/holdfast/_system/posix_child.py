@@ -79,17 +79,19 @@ def reset_affinity() -> None:
             pass
 
 
-def speak_through(stderr: int) -> None:
-    """Descriptor 2 becomes this one, for C code and for Python; the trainer reads the other end."""
-    os.dup2(stderr, 2)
-    os.close(stderr)
+def lead(stream: str, to: int) -> None:
+    """Standard output or error becomes this descriptor, for C code and for Python; somebody reads the other end."""
+    number = {"stdout": 1, "stderr": 2}[stream]
+    os.dup2(to, number)
+    os.close(to)
     try:
-        as_always = sys.stderr.fileno() == 2
+        as_always = getattr(sys, stream).fileno() == number
     except (AttributeError, OSError, ValueError):
         as_always = False
     if not as_always:  # a fork of a notebook or of a test, whose stream leads elsewhere
-        stream = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115  # for good
-        sys.stderr = stream
+        buffering = 1 if stream == "stderr" else -1
+        new = open(number, "w", buffering, errors="backslashreplace", closefd=False)  # noqa: SIM115  # for good
+        setattr(sys, stream, new)
 
 
 def write_crashes_to(fd: int, start: int) -> None:

@@ -145,7 +145,7 @@ def _become_worker(zygote: int, private: list[int], stderr: int, fds: list[int])
         posix_child.reset_affinity()
         for fd in private:
             os.close(fd)
-        posix_child.speak_through(stderr)
+        posix_child.lead("stderr", stderr)
         work(fds)
     finally:
         os._exit(1)

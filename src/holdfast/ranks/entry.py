@@ -66,7 +66,7 @@ def forked(errand: Errand, post: Post, ends: Ends) -> NoReturn:
     atexit._clear()
     posix_child.write_crashes_to(ends.logbook, STACK)
     if errand.habits.prints_lines:  # else it goes on as the parent does, also in a notebook
-        _print_to(ends.stdout)
+        posix_child.lead("stdout", ends.stdout)
 
     def inherited() -> Errand:
         _find_surroundings(post)
@@ -90,7 +90,7 @@ class FromZygote:
 
     def __call__(self, rank: int) -> NoReturn:
         errand = self._errand
-        _print_to(self._ends.stdout)
+        posix_child.lead("stdout", self._ends.stdout)
         _begin_anew(errand.habits.threads)
         _leave(RankProcess(rank, self._ends.telling(), lambda: errand).live(errand.habits.parent))
 
@@ -111,18 +111,6 @@ def _begin_anew(threads: int) -> None:
 def _find_surroundings(post: Post) -> None:
     take_over(post.environ, post.cwd, post.sys_path)
     sys.argv[:] = post.argv
-
-
-def _print_to(stdout: int) -> None:
-    """Descriptor 1 becomes this one, for C code and for Python."""
-    os.dup2(stdout, 1)
-    os.close(stdout)
-    try:
-        as_always = sys.stdout.fileno() == 1
-    except (AttributeError, OSError, ValueError):
-        as_always = False
-    if not as_always:  # a fork of a notebook or of a test, whose stream leads elsewhere
-        sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115  # for good
 
 
 def _leave(status: int) -> NoReturn:
