@@ -52,9 +52,12 @@ def test_each_who_waits_has_an_error_of_his_own(tmp_path):
     busy(pool, "sleeps", tmp_path)
     waiting = [pool.apply_async(square, (number,)) for number in range(2)]
     pool.terminate()
-    errors = [pytest.raises(HoldfastError, result.get, SOON).value for result in waiting]
-    assert errors[0] is not errors[1]
-    assert str(errors[0]) == str(errors[1])
+    with pytest.raises(HoldfastError) as first:
+        waiting[0].get(SOON)
+    with pytest.raises(HoldfastError) as second:
+        waiting[1].get(SOON)
+    assert first.value is not second.value
+    assert str(first.value) == str(second.value)
     pool.join()
 
 
