@@ -28,7 +28,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/python -m pytest -q $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
 torture: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow $(ARGS)

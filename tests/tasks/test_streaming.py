@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import math
@@ -47,6 +48,35 @@ def test_an_endless_iterable_is_read_no_further_than_is_needed(method, options, 
         next(results)
         assert numbers.count <= taken + most
     assert numbers.count >= 100
+
+
+class Adds:
+    """A function that is an object, and knows how often it was packed."""
+
+    packed = 0
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, other: int) -> int:
+        return self.number + other
+
+    def __getstate__(self) -> dict[str, int]:
+        Adds.packed += 1
+        return vars(self)
+
+
+def test_a_function_is_sent_once_though_nothing_is_on_the_way_between_two_items(pool):
+    before = Adds.packed
+    assert list(pool.imap(Adds(3), range(5), ahead=1)) == [3, 4, 5, 6, 7]
+    assert Adds.packed == before + 1
+
+
+def test_a_function_may_be_whatever_can_be_called(pool):
+    more = [10]
+    for function in (str, Adds(3), functools.partial(pow, 2), lambda number: number + more[0], "x".__add__):
+        items = ["a", "b"] if function == "x".__add__ else [1, 2]
+        assert list(pool.imap(function, items, ahead=1)) == [function(item) for item in items]
 
 
 def test_results_come_while_the_iterable_waits_for_them(pool):

@@ -21,7 +21,7 @@ class Accounts:
 
     def open(self, call: Call) -> None:
         call.base, self._items = self._items, self._items + len(call.items)
-        call.kit.calls += 1
+        call.kit.users += 1
         self.background += call.background
 
     def cut(self, call: Call, chunk: int) -> range:
@@ -49,12 +49,16 @@ class Accounts:
         call.left -= count
         if not call.left:
             self.background -= call.background
-            self._dispatch.finished(call)
+            self._dispatch.release(call.kit)
 
     def forget(self, task: Task) -> None:
         """It will not be sent again."""
         del self.tasks[task.number]
         self._dispatch.done(task)
+
+    def fail_all(self, error: BaseException) -> None:
+        for task in list(self.tasks.values()):
+            self.fail(task, error)
 
     def fail(self, task: Task, error: BaseException | None) -> None:
         """What is left of it has this error for a result, or none."""

@@ -8,7 +8,7 @@ from holdfast._transport import messages
 from holdfast._transport.culprit import find_culprit
 from holdfast.errors import CannotShip
 
-from .calls import Call, Task
+from .calls import Task
 from .kits import Kit, Kits
 from .outlet import Outlet
 from .recalls import Recalls
@@ -21,7 +21,6 @@ class Dispatch:
         self._roster, self._outlet, self._private = roster, outlet, private
         outlet.announce = self.grown
         self.kits, self.recalls = Kits(outlet), Recalls(roster)
-        self.kits.release = self.release
 
     def welcome(self, who: Worker) -> None:
         """A new life has to know the memory that arguments come in."""
@@ -76,20 +75,10 @@ class Dispatch:
             self._outlet.done(task.sent)
             task.sent = None
 
-    def finished(self, call: Call) -> None:
-        """All of it is done."""
-        call.kit.calls -= 1
-        self._drop(call.kit)
-
     def release(self, kit: Kit) -> None:
-        """Whoever had it kept needs it no longer."""
-        kit.kept = False
-        self._drop(kit)
-        self._roster.flush()
-
-    def _drop(self, kit: Kit) -> None:
-        """Who was sent it may forget it, unless it is needed or one of those that are kept."""
-        if kit.calls or kit.kept or kit.sent is None:
+        """One who used it does so no longer. If that was the last, and it is not kept, it may be forgotten."""
+        kit.users -= 1
+        if kit.users or kit.kept or kit.sent is None:
             return
         for who, _ in self._roster.items():
             if who in kit.known:

@@ -120,8 +120,9 @@ class Executor(concurrent.futures.Executor):
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
         self._check_running()
         future: Future[R] = Future()
-        promise = Promise(future, self._works.kits.of(fn, "call"), (args, kwargs), self.task_timeout)
-        self._works.submit(promise, 1)
+        with self._works.lock:
+            promise = Promise(future, self._works.kits.of(fn, "call"), (args, kwargs), self.task_timeout)
+            self._works.submit(promise, 1)
         self._turns.changed()
         return future
 
@@ -132,7 +133,9 @@ class Executor(concurrent.futures.Executor):
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         self._check_running()
-        kit, items = self._works.kits.of(fn, "star"), zip(*iterables, strict=False)
+        items = zip(*iterables, strict=False)
+        with self._works.lock:
+            kit = self._works.kits.keep(fn, "star")
         stream = Stream(
             self._works, self._turns, kit, items, "star", chunksize, math.inf, self.task_timeout, background=True
         )

@@ -41,8 +41,7 @@ class Hired:
         self._changes: dict[Any, bytes] = {}  # of the data set's attributes, since it was packed
         self._first: StandIn | None = None
         with self.works.lock:
-            self.kit = self.works.kits.of(Invitation(job, self._awaits_notice), "map")
-            self.kit.kept = True
+            self.kit = self.works.kits.keep(Invitation(job, self._awaits_notice), "map")
         if self.kit.error is not None:
             raise _refusal(job, self.kit.error)
 
@@ -59,8 +58,7 @@ class Hired:
         self.turns.have_done(self._release)
 
     def _release(self) -> None:
-        with self.works.lock:
-            self.works.kits.release(self.kit)
+        self.works.release(self.kit)
 
     def complete(self, begin: Begin) -> bytes:
         """With all changes so far: nobody knows which of them a worker of the pool has seen."""

@@ -21,15 +21,15 @@ KEPT = 256  # functions that are remembered, packed
 class Kit:
     """A function and how it is called. ``known`` are the lives that it was sent to."""
 
-    __slots__ = ("calls", "error", "function", "kept", "known", "number", "resource", "seconds", "sent", "uses")
+    __slots__ = ("error", "function", "kept", "known", "number", "resource", "seconds", "sent", "users", "uses")
 
     def __init__(self, number: int, function: Callable[..., Any], resource: Any) -> None:
         self.number, self.function, self.resource, self.uses = number, function, resource, _uses(function)
         self.sent: Sent | None = None
         self.error: Exception | None = None  # it cannot be packed
         self.known: set[Worker] = set()
-        self.calls = 0  # that are not done
-        self.kept = False
+        self.users = 0  # calls that are not done, and those who will make more of them
+        self.kept = False  # for whoever comes
         self.seconds = math.inf  # that a call took, in the latest task
 
     @property
@@ -45,15 +45,19 @@ class Kit:
 
 
 class Kits:
-    """Owned by a pool. A function is packed once if packing it again would give the same: a plain one, that refers to
-    nothing but code, modules and constants. Others are packed for each call, with what they refer to as it is then."""
+    """Owned by a pool, and used under its lock.
+
+    A function is packed once if packing it again would give the same: a plain one, that refers to nothing but code,
+    modules and constants. Others are packed for each call, with what they refer to as it is then.
+
+    A kit that nobody uses may be gone at any moment: ``of`` is for a call that is submitted before the lock is let go.
+    """
 
     def __init__(self, outlet: Outlet) -> None:
         self._outlet, self._numbers = outlet, itertools.count()
         self._kept: dict[Any, Kit] = {}
         self._recipes: dict[int, tuple[Any, int, Any]] = {}  # by the id of what is kept here, so that it stays its own
         self._recipe_numbers = itertools.count()
-        self.release: Callable[[Kit], None]  # set by whoever sends them
 
     def of(self, function: Callable[..., Any], shape: str, resource: Any = None) -> Kit:
         key = id(function), shape, id(resource)
@@ -72,6 +76,12 @@ class Kits:
             if len(self._kept) >= KEPT:
                 self._let_go(next(iter(self._kept)))
             self._kept[key], kit.kept = kit, True
+        return kit
+
+    def keep(self, function: Callable[..., Any], shape: str, resource: Any = None) -> Kit:
+        """For somebody who has several calls to make, until it is released."""
+        kit = self.of(function, shape, resource)
+        kit.users += 1
         return kit
 
     def _let_go(self, key: Any) -> None:

@@ -281,16 +281,15 @@ class Pool:
         background: bool = False,
     ) -> AsyncResult:
         self._check_running()
-        kit = self._works.kits.of(func, shape, resource)
-        if chunksize is None:
-            chunksize = self._chunk(len(items), kit)
-        if chunksize < 1:
+        if chunksize is not None and chunksize < 1:
             raise ValueError(f"Chunksize must be 1+, not {chunksize}")
-        timeout = self.task_timeout if timeout is None else checked(timeout)
-        result = AsyncResult(kit, items, shape, timeout, self._turns, *callbacks, background=background and bool(items))
-        if items:
-            self._works.submit(result, chunksize)
-            self._turns.changed()
+        timeout, background = self.task_timeout if timeout is None else checked(timeout), background and bool(items)
+        with self._works.lock:
+            kit = self._works.kits.of(func, shape, resource)
+            result = AsyncResult(kit, items, shape, timeout, self._turns, *callbacks, background=background)
+            if items:
+                self._works.submit(result, chunksize or self._chunk(len(items), kit))
+        self._turns.changed()
         return result
 
     def _chunk(self, count: int, kit: Kit) -> int:
@@ -331,9 +330,10 @@ class Pool:
             raise ValueError(f"Chunksize must be 1+, not {chunksize:n}")
         if ahead is not None and ahead < 1:
             raise ValueError(f"ahead should be 1 or more, but got ahead={ahead}")
-        kit = self._works.kits.of(func, "map", resource)
         timeout = self.task_timeout if timeout is None else checked(timeout)
         most = ahead or AHEAD * chunksize * self._seats
+        with self._works.lock:
+            kit = self._works.kits.keep(func, "map", resource)
         stream = Stream(self._works, self._turns, kit, iter(iterable), "map", chunksize, most, timeout, ordered=ordered)
         self._streams.add(stream)
         return Shown(stream, length_of(iterable), kit.name) if progress else stream

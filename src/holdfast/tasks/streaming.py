@@ -45,7 +45,7 @@ class Piece(Call):
 
 
 class Stream(Iterator[Any]):
-    """Belongs to whoever iterates. Dropped before its end, it withdraws what has not been sent."""
+    """Belongs to whoever iterates; has its kit kept. Dropped before its end, it withdraws what has not been sent."""
 
     def __init__(
         self,
@@ -131,6 +131,7 @@ class Stream(Iterator[Any]):
     def _end(self) -> None:
         if not self._ended:
             self._ended = True
+            self._works.release(self._kit)
             self._works.stream(opened=False)
             self._turns.nudge()
 

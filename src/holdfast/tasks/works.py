@@ -55,6 +55,7 @@ from .dispatch import Dispatch
 from .endings import initializer_failed, never_ready, terminated
 from .guard import Guard
 from .judge import Ruling, TaskJudge
+from .kits import Kit
 from .outlet import Outlet
 from .rulings import Rulings
 from .timeouts import Timeouts
@@ -106,8 +107,7 @@ class Works:
             self._accounts.open(call)
             numbers = self._accounts.cut(call, chunk)
             if self.closed:
-                for number in numbers:
-                    self._accounts.fail(self._tasks[number], self.failure or terminated())
+                self._accounts.fail_all(self.failure or terminated())
                 return
             for number in numbers:
                 self._feed(Submitted(number, call.kit.number))
@@ -121,12 +121,17 @@ class Works:
                     self._withdrawal = error
                     self._feed(Withdrawn(number))
 
+    def release(self, kit: Kit) -> None:
+        """Whoever had it kept makes no more calls."""
+        with self.lock:
+            self._dispatch.release(kit)
+            self._roster.flush()
+
     def drain(self) -> None:
         """No more calls will come, but those of streams that are open: workers may go when all is done."""
         with self.lock:
-            if not self.draining:
-                self.draining = True
-                self._end_if_all_said()
+            self.draining = True
+            self._end_if_all_said()
 
     def stream(self, opened: bool) -> None:
         """One that submits its calls bit by bit was opened, or has submitted them all."""
@@ -298,7 +303,8 @@ class Works:
             case Hand():
                 self._hand(command.who, self._tasks[command.task])
             case Launch():
-                self._launch(command.who)
+                self._roster.add(command.who, self._launcher.launch(command.who.seat))
+                self._dispatch.welcome(command.who)
             case Forget():
                 self._accounts.fail(self._tasks[command.task], self._withdrawal)
             case Dismiss():
@@ -324,18 +330,13 @@ class Works:
             self._accounts.fail(task, error)
         self._feed(TaskEnded(who, task.number, 0.0))
 
-    def _launch(self, who: Worker) -> None:
-        self._roster.add(who, self._launcher.launch(who.seat))
-        self._dispatch.welcome(who)
-
     def _break(self, failure: PoolBroken) -> None:
         """No task will be done any more."""
         self.failure = self.failure or failure
         self._feeding = False
         if not self.closed:
             self._shut()
-        for task in list(self._tasks.values()):
-            self._accounts.fail(task, self.failure)
+        self._accounts.fail_all(self.failure)
 
     def _shut(self) -> None:
         self.closed = True
