@@ -24,7 +24,7 @@ class Call(ABC):
 
     retried = True
 
-    def __init__(self, kit: Kit, items: Sequence[Any], shape: str, timeout: float | None, *, background: bool) -> None:
+    def __init__(self, kit: Kit, items: list[Any], shape: str, timeout: float | None, *, background: bool) -> None:
         self.kit, self.items, self.shape, self.timeout, self.background = kit, items, shape, timeout, background
         self.base = 0  # the number of the first item in the life of the pool
         self.left = len(items)  # items without a result

@@ -38,7 +38,7 @@ class Dispatch:
         if kit.error is not None:
             return _with_culprit(kit.error, f"function {kit.name}", kit.function, kit.name)
         if task.sent is None:
-            items = list(task.call.items[task.first : task.stop])
+            items = task.call.items[task.first : task.stop]
             try:
                 task.sent = self._outlet.pack(items)
             except Exception as error:

@@ -157,8 +157,7 @@ class StandIn(Berth):
             case Unwanted():
                 pass
             case PoolBroken():
-                error = _again(said)
-                self.say(Raised(loading.batch, [Report(None, error, "", "", fatal=True, whole=False)]), pid)
+                self.say(Raised(loading.batch, [Report(None, said, "", "", fatal=True, whole=False)]), pid)
             case BaseException():
                 self.say(InitFailed(said), pid)
             case _:
@@ -177,13 +176,6 @@ class StandIn(Berth):
                 self._has_left = True
                 self.logbook.keep(entry, verdict.stack)
                 self.process.leave(verdict, loading)
-
-
-def _again(error: PoolBroken) -> PoolBroken:
-    """The pool keeps the one that all have in common: raised, it would keep the frames of whoever raised it, too."""
-    another = PoolBroken(error.what, error.why, error.did, error.advice)
-    another.__cause__ = error.__cause__
-    return another
 
 
 def _refusal(job: Job, error: Exception) -> Exception:

@@ -42,7 +42,7 @@ class AsyncResult(Call):
     def __init__(
         self,
         kit: Kit,
-        items: Sequence[Any],
+        items: list[Any],
         shape: str,
         timeout: float | None,
         turns: Turns,
@@ -128,7 +128,7 @@ class AsyncResult(Call):
                 self._callback(self._value())
         except Exception:
             _logger.exception("holdfast: in a callback of a pool")
-        self.items = ()
+        self.items = []
         with self._lock:
             self._done = True
             told = self._told
