@@ -28,7 +28,7 @@ class Roster:
     """Owns the berths and what they hold."""
 
     def __init__(self) -> None:
-        self._waiter = Waiter()
+        self.waiter = Waiter()  # whoever waits for more than us adds that here
         self._berths: dict[Worker, Berth] = {}
         self._by_fd: dict[int, Worker] = {}
         self._unflushed: set[Worker] = set()
@@ -43,7 +43,7 @@ class Roster:
         stderr = [berth.process.stderr.fileno()] if berth.process.stderr is not None else []
         for fd in (berth.channel.fileno(), berth.process.sentinel, *stderr):
             self._by_fd[fd] = who
-            self._waiter.watch(fd)
+            self.waiter.watch(fd)
         self.processes[who.seat : who.seat + 1] = [berth.process]
 
     def items(self) -> list[tuple[Worker, Berth]]:
@@ -81,19 +81,18 @@ class Roster:
         while self._unflushed:
             who = self._unflushed.pop()
             berth = self._berths.get(who)
-            if berth is not None:
-                berth.channel.flush()
+            if berth is not None and not berth.channel.flush():
                 self._watch_backlog(who, berth)
 
     def _watch_backlog(self, who: Worker, berth: Berth) -> None:
         backlog = berth.channel.backlog()
         if backlog >= 0:
             self._by_fd[backlog] = who
-            self._waiter.watch(backlog, WRITE)
+            self.waiter.watch(backlog, WRITE)
 
     def wait(self, seconds: float) -> list[int]:
         """Until something happened, or the time is up ([]). An interrupt here leaves everything as it was."""
-        return self._waiter.wait(seconds)
+        return self.waiter.wait(seconds)
 
     def hear(self, fd: int) -> Iterable[tuple[Worker, Message | Exited]]:
         """What happened on this descriptor."""
@@ -117,18 +116,8 @@ class Roster:
             if not stderr.forward():
                 self._forget(fd)
         else:
-            berth.channel.flush()
-            if berth.channel.backlog() < 0:
+            if berth.channel.flush():
                 self._forget(fd)
-
-    def watch(self, fd: int) -> None:
-        """``wait`` ends when there is something to read here, too; whose it is, nobody says."""
-        self._waiter.watch(fd)
-
-    @property
-    def changes(self) -> int:
-        """How often that which is waited for has changed."""
-        return self._waiter.changes
 
     def close(self) -> None:
         """End everybody: a word, a moment, then SIGKILL. Nothing is left when this returns."""
@@ -175,4 +164,4 @@ class Roster:
 
     def _forget(self, fd: int) -> None:
         self._by_fd.pop(fd, None)
-        self._waiter.forget(fd)
+        self.waiter.forget(fd)

@@ -142,7 +142,8 @@ class ThreadLine:
     def backlog(self) -> int:
         return -1
 
-    def flush(self) -> None: ...
+    def flush(self) -> bool:
+        return True
 
     def close(self) -> None:
         with self._lock:

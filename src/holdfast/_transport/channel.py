@@ -37,7 +37,9 @@ class Channel(Protocol):
         """The descriptor to wait on before ``flush`` makes sense, or -1 when nothing waits to be sent."""
         ...
 
-    def flush(self) -> None: ...
+    def flush(self) -> bool:
+        """Whether nothing waits any more."""
+        ...
 
     def close(self) -> None: ...
 
@@ -72,7 +74,7 @@ class PipeChannel:
     def put(self, message: bytes) -> None:
         self._unsent.append(len(message).to_bytes(HEADER, "little") + message)
 
-    def flush(self) -> None:
+    def flush(self) -> bool:
         unsent = self._unsent
         while unsent:
             data = unsent[0] if len(unsent) == 1 else self._joined()
@@ -80,9 +82,10 @@ class PipeChannel:
             if written < len(data):
                 unsent[0] = memoryview(data)[written:]
                 if not written:
-                    return
+                    return False
             else:
                 unsent.popleft()
+        return True
 
     def _joined(self) -> bytes | memoryview:
         """Short messages become one; a long one goes alone, without another copy."""
@@ -187,7 +190,8 @@ class ConnectionChannel:
     def backlog(self) -> int:
         return -1
 
-    def flush(self) -> None: ...
+    def flush(self) -> bool:
+        return True
 
     def close(self) -> None:
         self._connection.close()

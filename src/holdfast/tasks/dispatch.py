@@ -49,7 +49,8 @@ class Dispatch:
     def send(self, who: Worker, task: Task) -> None:
         call, kit, sent = task.call, task.call.kit, task.sent
         assert sent is not None
-        call.handed(self._roster[who])
+        berth = self._roster[who]
+        call.handed(berth)
         if who not in kit.known:
             self._introduce(kit, who)
         self._outlet.send(sent, who)
@@ -65,7 +66,7 @@ class Dispatch:
             call.timeout is not None,
             task.alone,
             self._private,
-            self._roster[who].arena.returned(),
+            berth.arena.returned(),
         )
         self._roster.put(who, message)
 

@@ -145,7 +145,8 @@ class StandIn(Berth):
             if self.process.loading is not None or self._has_left or not self._asked:
                 return
             loading = self.process.loading = self._asked.popleft()
-        self._hired.works.submit(loading, 1)
+        with self._hired.works.lock:
+            self._hired.works.submit(loading, 1)
 
     def _take_in(self, loading: Loading, said: Said) -> None:
         pid = loading.pid or self.process.pid

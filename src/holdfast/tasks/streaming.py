@@ -143,7 +143,8 @@ class Stream(Iterator[Any]):
                 piece = Piece(self, self._kit, items, self._shape, self._timeout, background=self._background)
                 self._pieces.append(piece)
                 self._on_the_way += len(items)
-                self._works.submit(piece, len(items))
+                with self._works.lock:
+                    self._works.submit(piece, len(items))
                 self._turns.changed()
             if len(items) < self._chunk:
                 self._end()

@@ -40,7 +40,7 @@ class Turns:
 
     def __init__(self, works: Works) -> None:
         self.works, self._bell = works, Bell()
-        works.watch(self._bell.fileno())
+        works.waiter.watch(self._bell.fileno())
         self._turn = threading.Lock()  # held by the one who waits for what happens
         self._whose = 0  # which thread that is
         self._change = threading.Condition()
@@ -72,7 +72,7 @@ class Turns:
 
     def nudge(self) -> None:
         """The same without handing out results, which runs the code of others."""
-        if self._turn.locked() and (self.works.changes, self.works.next_deadline()) != self._armed:
+        if self._turn.locked() and (self.works.waiter.changes, self.works.next_deadline()) != self._armed:
             self._bell.ring()
         self.look_after()
 
@@ -115,9 +115,10 @@ class Turns:
         """By the one whose turn it is."""
         works, self._whose = self.works, threading.get_ident()
         while not is_enough() and not works.closed and time.monotonic() < until:
-            self._run_errands()
-            self._armed = works.changes, works.next_deadline()
-            ready = works.wait(min(until, self._armed[1]) - time.monotonic())
+            if self._errands:
+                self._run_errands()
+            self._armed = works.waiter.changes, works.next_deadline()
+            ready = works.waiter.wait(min(until, self._armed[1]) - time.monotonic())
             if self._bell.fileno() in ready:
                 self._bell.silence()
             try:

@@ -70,6 +70,8 @@ class Works:
         self._dispatch = Dispatch(self._roster, outlet, private=judge.may_retry)
         self._timeouts, self._accounts = Timeouts(self._roster), Accounts(self._dispatch)
         self._tasks, self._deliveries = self._accounts.tasks, self._accounts.deliveries
+        self.waiter = self._roster.waiter  # for one thread at a time
+        self.hand_out = self._deliveries.hand_out  # results, to those who asked; not under the lock: their code runs
         self._rulings = Rulings(judge, self._accounts)
         self._events: deque[TaskEvent] = deque()
         self._feeding = False
@@ -102,16 +104,15 @@ class Works:
             self._feed(Opened())
 
     def submit(self, call: Call, chunk: int) -> None:
-        """Have it done, in pieces of so many items."""
-        with self.lock:
-            self._accounts.open(call)
-            numbers = self._accounts.cut(call, chunk)
-            if self.closed:
-                self._accounts.fail_all(self.failure or terminated())
-                return
-            for number in numbers:
-                self._feed(Submitted(number, call.kit.number))
-            self._roster.flush()
+        """Have it done, in pieces of so many items. Under the lock, as nobody may let go of its kit meanwhile."""
+        self._accounts.open(call)
+        numbers = self._accounts.cut(call, chunk)
+        if self.closed:
+            self._accounts.fail_all(self.failure or terminated())
+            return
+        for number in numbers:
+            self._feed(Submitted(number, call.kit.number))
+        self._roster.flush()
 
     def withdraw(self, call: Call, error: BaseException | None = None) -> None:
         """What of it has not been sent is not wanted any more, and has this error for a result, or none."""
@@ -158,19 +159,6 @@ class Works:
     def next_deadline(self) -> float:
         return min(self._machine.next_deadline(), self._timeouts.next_look)
 
-    @property
-    def changes(self) -> int:
-        """How often that which is waited for has changed: somebody who waits does not know of later ones."""
-        return self._roster.changes
-
-    def wait(self, seconds: float) -> list[int]:
-        """Until something happens. For one thread at a time."""
-        return self._roster.wait(seconds)
-
-    def watch(self, fd: int) -> None:
-        """``wait`` ends when there is something to read here, too."""
-        self._roster.watch(fd)
-
     def take_in(self, ready: list[int]) -> None:
         """What happened on these descriptors, and what time it is by now."""
         with self.lock:
@@ -185,10 +173,6 @@ class Works:
             if time.monotonic() >= self._timeouts.next_look:
                 self._look()
             self._roster.flush()
-
-    def hand_out(self) -> None:
-        """Give results to those who asked. Not under the lock: this runs their code."""
-        self._deliveries.hand_out()
 
     # -- what happens --------------------------------------------------------------------------
 
