@@ -6,6 +6,7 @@ import multiprocessing
 import operator
 import os
 import pickle
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -301,6 +302,15 @@ def test_its_processes_are_its_workers(pool):
     pids = {process.pid for process in pool.processes}
     assert len(pids) == 2
     assert set(pool.map(errands.pid_of, range(20), 1)) <= pids
+
+
+def test_who_waits_for_a_long_task_after_a_short_one_sleeps():
+    with Pool(1) as pool:
+        assert pool.map(square, range(10), chunksize=1) == SQUARES
+        assert pool._works.is_prompt, "no moment is awaited, so nothing is tested"
+        before = time.process_time()
+        pool.apply(time.sleep, (1.0,))
+        assert time.process_time() - before < 0.5
 
 
 def test_it_has_as_many_workers_as_this_process_may_use():

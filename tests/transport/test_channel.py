@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import threading
@@ -172,3 +173,18 @@ def test_the_portable_channel_does_the_same():
     assert list(drain(trainer)) == sent
     thread.join()
     trainer.close()
+
+
+def test_a_moment_awake_ends_with_what_comes_or_with_sleep():
+    waiter, (reads, writes) = Waiter(), os.pipe()
+    waiter.watch(reads)
+    assert waiter.wait_awake(0.01) == []
+    os.write(writes, b"x")
+    assert waiter.wait_awake(math.inf) == [reads]
+    os.read(reads, 1)
+    later = threading.Timer(0.05, os.write, (writes, b"x"))  # long after that moment
+    later.start()
+    assert waiter.wait_awake(math.inf) == [reads]
+    later.join()
+    os.close(reads)
+    os.close(writes)

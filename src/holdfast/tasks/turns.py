@@ -57,7 +57,7 @@ class Turns:
                 self._wait_in_vain(what)
             elif self._turn.acquire(blocking=False):
                 try:
-                    self._go_on(until, what.ready)
+                    self._go_on(until, what.ready, awake=True)
                 finally:
                     self._whose = 0
                     self._turn.release()
@@ -111,14 +111,15 @@ class Turns:
                 self._bell.close()
         self._run_errands()
 
-    def _go_on(self, until: float, is_enough: Callable[[], bool]) -> None:
-        """By the one whose turn it is."""
+    def _go_on(self, until: float, is_enough: Callable[[], bool], *, awake: bool) -> None:
+        """By the one whose turn it is. ``awake``: it has nothing else to do, and is in a hurry."""
         works, self._whose = self.works, threading.get_ident()
         while not is_enough() and not works.closed and time.monotonic() < until:
             if self._errands:
                 self._run_errands()
             self._armed = works.waiter.changes, works.next_deadline()
-            ready = works.waiter.wait(min(until, self._armed[1]) - time.monotonic())
+            wait = works.waiter.wait_awake if awake and works.is_prompt else works.waiter.wait
+            ready = wait(min(until, self._armed[1]) - time.monotonic())
             if self._bell.fileno() in ready:
                 self._bell.silence()
             try:
@@ -165,7 +166,7 @@ class Turns:
     def _keep(self) -> None:
         while not self.works.closed:
             with self._turn:
-                self._go_on(math.inf, self._may_rest)
+                self._go_on(math.inf, self._may_rest, awake=False)
                 self._whose = 0
             with self._change:
                 while self._may_rest():

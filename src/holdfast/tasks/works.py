@@ -43,6 +43,7 @@ from holdfast._engine.launchers import Launcher
 from holdfast._engine.roster import Exited, Roster
 from holdfast._system.memory_events import OomWatch
 from holdfast._system.process import Process
+from holdfast._system.waiting import MOMENT
 from holdfast._transport import messages
 from holdfast._transport.logbook import Phase
 from holdfast._transport.messages import Did, Message
@@ -80,6 +81,7 @@ class Works:
         self.kits, self.lock, self.owner = self._dispatch.kits, Guard(lambda: self._break(terminated())), os.getpid()
         self.failure: PoolBroken | None = None
         self.closed = self.draining = False
+        self.is_prompt = False  # the latest task took no time to speak of
         self._streams = 0  # that have more to submit
         leaving.close_at_exit(self)
 
@@ -222,6 +224,7 @@ class Works:
             self._feed(TaskFailed(who, task.number, time.monotonic() + pause))
         else:
             task.call.kit.seconds = message.seconds / (task.stop - task.first)
+            self.is_prompt = message.seconds < MOMENT
             self._accounts.forget(task)
             self._feed(TaskEnded(who, task.number, message.seconds))
 
