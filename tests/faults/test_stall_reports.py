@@ -38,8 +38,13 @@ LIMIT = 2.7  # seconds that an examination may take, as it says
 
 
 @contextmanager
-def hanging(hang: Callable[[], object], state: str = "S", call: str = "") -> Iterator[int]:
-    """A fork that answers as a worker does, at the moment in which it hangs: in this state, in this system call."""
+def hanging(
+    hang: Callable[[], object], state: str = "S", call: str = "", before: Callable[[], object] = int
+) -> Iterator[int]:
+    """A fork that answers as a worker does, at the moment in which it hangs: in this state, in this system call.
+
+    ``before`` is for what has to be done first, and may wait as well.
+    """
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -47,6 +52,7 @@ def hanging(hang: Callable[[], object], state: str = "S", call: str = "") -> Ite
             posix_child.die_with_parent(os.getppid())
             os.setpgid(0, 0)
             posix_child.answer_stack_requests()
+            before()
             os.write(writer, b"!")
             hang()
         finally:
@@ -145,11 +151,8 @@ def test_a_lock_that_was_held_at_the_fork():
 
 
 def test_a_lock_that_another_thread_holds_is_not_said_to_be_lost():
-    def hang() -> None:
-        threading.Thread(target=sleep, daemon=True).start()
-        take_a_lock()
-
-    with LOCK, hanging(hang, call="futex") as pid:
+    other = threading.Thread(target=sleep, daemon=True)
+    with LOCK, hanging(take_a_lock, call="futex", before=other.start) as pid:
         stall = seen(pid)
     assert stall.kind is Kind.LOCK
     assert stall.why == "waits for a lock or an event (futex); the other thread of the process waits too"
@@ -467,17 +470,13 @@ def test_the_answer_to_the_second_request_is_not_that_to_the_first():
 
 
 def test_other_threads_are_told_on_request():
-    def hang() -> None:
-        threading.Thread(target=wait_for_an_event, daemon=True).start()
-        sleep()
-
-    with hanging(hang) as pid:
-        wait_until(lambda: len(proc.thread_states(pid)) == 2)
+    other = threading.Thread(target=wait_for_an_event, daemon=True)
+    with hanging(sleep, call="clock_nanosleep", before=other.start) as pid:
         wait_until(lambda: all(is_in(thread, "futex|clock_nanosleep") for thread in proc.thread_states(pid)))
         stall, alone = seen(pid, threads=True), seen(pid)
     assert is_at(stall, "sleep")
-    (other,) = stall.others
-    assert any(line.endswith("in wait_for_an_event") for line in other.lines)
+    (told,) = stall.others
+    assert any(line.endswith("in wait_for_an_event") for line in told.lines)
     assert alone.others == ()
 
 
@@ -499,7 +498,7 @@ def test_a_process_that_is_none_of_ours_is_read_and_not_signalled(tmp_path):
     with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        wait_until(lambda: proc.look(process.pid).state == "S")
+        wait_until(lambda: is_in(process.pid, "clock_nanosleep"))
         stall = seen(process.pid)
         assert process.poll() is None
         process.kill()
