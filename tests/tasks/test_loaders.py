@@ -33,6 +33,7 @@ from holdfast import (
     WorkerStalled,
     per_worker,
 )
+from holdfast._system import proc
 from holdfast.testing import DiesAt, ExitsAt, Faulty, HangsAt, QuitsAt, RaisesAt, SegfaultsAt
 
 pytestmark = pytest.mark.timeout(45)
@@ -86,7 +87,7 @@ class Waits(Noisy):
 
 
 class Interrupts(Noisy):
-    """Once, when the trainer is about to wait for a sample, there is a Ctrl-C."""
+    """Once, when the trainer waits for a sample, there is a Ctrl-C."""
 
     def __init__(self, trainer: int, folder: Path) -> None:
         super().__init__(12)
@@ -95,6 +96,8 @@ class Interrupts(Noisy):
     def __getitem__(self, index: int) -> int:
         if index == 4:
             deeds.await_file(self.folder / "waits")
+            while (call := proc.look(self.trainer).call) is None or call.name not in ("poll", "ppoll"):
+                time.sleep(0.005)
             if not (self.folder / "sent").exists():
                 (self.folder / "sent").touch()
                 os.kill(self.trainer, signal.SIGINT)
