@@ -63,8 +63,9 @@ def workers(pool: Pool, folder: Path) -> list[int]:
 
 def test_an_idle_worker_is_killed_and_replaced(pool, tmp_path):
     pids = workers(pool, tmp_path)
+    ends = Ends(pids[:1])
     os.kill(pids[0], signal.SIGKILL)
-    assert Ends(pids[:1]).come(SOON)
+    assert ends.come(SOON)
     assert pool.map(square, range(10)) == SQUARES
 
 
