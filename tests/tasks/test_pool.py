@@ -311,6 +311,7 @@ def test_who_waits_for_a_long_task_after_a_short_one_sleeps():
         before = time.process_time()
         pool.apply(time.sleep, (1.0,))
         assert time.process_time() - before < 0.5
+        assert not pool._works.is_prompt
 
 
 def test_it_has_as_many_workers_as_this_process_may_use():

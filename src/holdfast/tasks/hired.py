@@ -55,10 +55,7 @@ class Hired:
         return stand_in
 
     def close(self) -> None:
-        self.turns.have_done(self._release)
-
-    def _release(self) -> None:
-        self.works.release(self.kit)
+        self.turns.have_done(partial(self.works.release, self.kit))
 
     def complete(self, begin: Begin) -> bytes:
         """With all changes so far: nobody knows which of them a worker of the pool has seen."""
