@@ -208,6 +208,7 @@ def test_a_state_that_has_lost_a_part_is_an_error(make):
         elsewhere(make).load_state_dict(state)
 
 
+@pytest.mark.slow
 def test_dcp_on_ranks(tmp_path):
     """Two ranks save together, and go on together; and so does one alone."""
     run(*ranks(2, __file__, tmp_path))

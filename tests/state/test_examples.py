@@ -27,6 +27,7 @@ def first(lines: list[str]) -> int:
     return min(steps(lines))
 
 
+@pytest.mark.slow  # tests/faults/test_killed_trainers.py does the same with smaller programs
 def test_a_killed_run_goes_on_with_the_same_losses(tmp_path):
     """... to the last bit, dropout and augmentation included, and with other numbers of workers."""
     example = EXAMPLES / "resume.py"

@@ -21,7 +21,7 @@ def train(rank, rendezvous):
         time.sleep(0.5)
         open("data/20.jpg", "w").close()  # somebody is still copying
     files = sorted(os.listdir("data"))
-    print(f"{len(DataLoader(files, batch_size=4))} steps")
+    print(f"{len(DataLoader(files, batch_size=4))} steps\\n", end="")
     torch.distributed.destroy_process_group()
 
 

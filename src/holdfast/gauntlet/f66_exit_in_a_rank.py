@@ -19,7 +19,7 @@ def train(rank):
     for step, batch in enumerate(DataLoader(range(100), batch_size=10)):
         if rank == 1 and step == 5:
             sys.exit(0)  # a library that has found something
-    print(f"rank {rank} has trained", flush=True)
+    print(f"rank {rank} has trained\\n", end="", flush=True)
 
 
 if __name__ == "__main__":

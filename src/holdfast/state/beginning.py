@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
+
+from torch.utils.data.dataloader import _InfiniteConstantSampler
 
 from holdfast._core.refill import Refill
 from holdfast._engine.draws import Draws
@@ -27,7 +31,7 @@ def begun(loader: Any, judge: Judge, base: int | None, shared: int | None) -> Pr
     progress = make(loader, judge, epoch, state)
     draws, lists = progress.draws, loader._auto_collation
     chosen_from = population(loader._index_sampler, lists=lists)
-    judge.begin(epoch.number, Refill(epoch.seed, chosen_from, draws.before, draws.after))
+    judge.begin(epoch.number, Refill(epoch.seed, chosen_from, draws.before, draws.after), progress.moments())
     for seat, history in enumerate(progress.histories):
         judge.streams.resume(seat if loader.num_workers else None, history)
     if "faults" in state:
@@ -55,7 +59,7 @@ def _of_batches(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) 
 
 
 def _of_streams(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) -> Progress:
-    draws = Draws(iter(loader._index_sampler).__next__, lists=loader._auto_collation)
+    draws = Draws(_places(loader._index_sampler).__next__, lists=loader._auto_collation)
     begin, alone = loaded_streams(loader, state) if state else _left_off(loader), not loader.num_workers
 
     def history(seat: int) -> History:
@@ -64,6 +68,13 @@ def _of_streams(loader: Any, judge: Judge, epoch: Epoch, state: dict[str, Any]) 
     trail = Trail(loader.num_workers, history, begin.points, begin.dealt)
     ahead = trail.left_out_ahead
     return Progress(epoch, draws, trail=trail, before=begin.before, histories=begin.histories, ahead=ahead)
+
+
+def _places(index_sampler: Any) -> Iterator[Any]:
+    """What stands for the indices of a stream's batches. torch's sampler makes the same list anew for each of them."""
+    places = iter(index_sampler)
+    constant = isinstance(shape(index_sampler).sampler, _InfiniteConstantSampler)
+    return repeat(next(places)) if constant else places
 
 
 def _left_off(loader: Any) -> Streams:

@@ -21,6 +21,8 @@ from holdfast.sampling.generators import is_fresh, unmoved
 from holdfast.sampling.sources import Source, kind, shape
 from holdfast.sampling.springs import Origin, Spring, draw
 
+from .moment import Moments
+
 _RANKS = 0x0D157B  # seeds of epochs from the seed of a sampler that all ranks share
 _NO_ORDER = Origin(0)
 
@@ -63,6 +65,14 @@ class Progress:
         """The epoch as workers are told of it."""
         stride, shift = (self.source.stride, self.source.shift) if self.source is not None else (1, self.before)
         return Begin(0, self.epoch.seed, self.epoch.shared, stride=stride, shift=shift)
+
+
+    def moments(self) -> Moments | None:
+        """By which its batches can be had again; those of streams cannot."""
+        if self.source is None:
+            return None
+        epoch, source = self.epoch, self.source
+        return Moments(epoch.number, epoch.seed, epoch.order, source.stride, source.shift)
 
 
 class Run:
