@@ -32,7 +32,9 @@ def test_random_augmentation_is_the_same_in_every_kind_of_worker_though_one_is_k
     assert fault.once.struck()
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "start", [pytest.param(start, marks=[pytest.mark.slow] * (start in ("spawn", "standby"))) for start in STARTS]
+)
 def test_a_sample_that_always_kills_is_named_and_the_others_arrive(start):
     batches = iter(DataLoader(Faulty(Plain(), DiesAt(5)), batch_size=4, num_workers=1, start=start, timeout=60))
     arrived, died = [], []

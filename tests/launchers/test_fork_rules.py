@@ -10,6 +10,7 @@ from samples import Holds, Plain
 
 from holdfast import CannotShip, DataLoader
 from holdfast._engine.forking import ForkWarning
+from holdfast._system.threads_at_fork import held_locks
 
 LOCK = threading.Lock()
 
@@ -70,3 +71,10 @@ def test_alone_the_trainer_is_forked_for_what_cannot_be_shipped():
     count, warning = run(code).splitlines()
     assert count == "6"
     assert warning.startswith("dataset.member (_thread.lock) cannot be pickled")
+
+
+def test_a_modules_own_lock_is_named_however_many_others_are_held(another_thread):
+    nameless = [threading.Lock() for _ in range(200)]
+    for lock in nameless:
+        lock.acquire()
+    assert "test_fork_rules.LOCK" in held_locks()

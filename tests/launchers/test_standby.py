@@ -32,6 +32,7 @@ def spares() -> list[int]:
     return [spare.process.pid for spare in standby._spares]
 
 
+@pytest.mark.slow
 def test_a_spare_becomes_the_worker_and_no_name_is_left_in_the_temporary_directory():
     loader = DataLoader(Plain(), batch_size=4, num_workers=1, start="standby", timeout=60)
     ahead = spares()
@@ -53,6 +54,7 @@ def test_whoever_dies_is_replaced_by_a_spare_and_leaves_one_for_the_next():
     assert spares() not in ([], [ahead])
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_its_stack_in_the_logbook():
     loader = DataLoader(Faulty(Plain(), SegfaultsAt(0)), num_workers=1, start="standby", max_restarts=0, timeout=60)
     with pytest.raises(RestartsSpent) as spent:
@@ -85,6 +87,7 @@ def test_a_long_name_of_the_temporary_directory_is_no_obstacle(tmp_path, monkeyp
     process.close()
 
 
+@pytest.mark.slow
 def test_spares_need_no_pidfd(monkeypatch):
     """As on macOS."""
     monkeypatch.delattr(os, "pidfd_open")
@@ -118,6 +121,7 @@ def test_spares_end_with_the_trainer():
     assert gone(pids)
 
 
+@pytest.mark.slow
 def test_busy_workers_spares_and_names_end_with_a_trainer_that_is_killed():
     code = """
         import holdfast

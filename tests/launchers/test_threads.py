@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 import threading
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -14,6 +16,10 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 import holdfast
 from holdfast import DataLoader, LoaderTimeout, WorkerDied
+from holdfast._core.events import Worker
+from holdfast._engine.lines import Bell, ThreadLine
+from holdfast._engine.roster import Roster
+from holdfast._transport.messages import Ready
 from holdfast.testing import Faulty, QuitsAt, RaisesAt
 
 
@@ -92,7 +98,7 @@ def test_an_init_function_that_fails_is_told_at_once():
 
 
 def test_a_thread_that_quits_is_replaced():
-    loader = threads(Faulty(Plain(), QuitsAt(5, 3, once=True)))
+    loader = threads(Faulty(Plain(), QuitsAt(5, 3, once=True)), num_workers=1)
     assert [int(index) for batch in loader for index in batch[:, 0]] == list(range(SAMPLES))
     assert loader.restarts == 1
 
@@ -145,3 +151,144 @@ def test_closing_does_not_wait_for_a_slow_sample_and_no_other_is_loaded():
     worker._thread.join(10)
     assert not worker._thread.is_alive()
     assert dataset.loaded == [0]
+
+
+@pytest.fixture
+def kept_from_one_mib(monkeypatch):
+    """Memory of batches that are gone is kept, which is done for larger ones only: those of tests are small."""
+    monkeypatch.setattr("holdfast._worker.thread.LEAST", 1 << 20)
+
+
+class Large(torch.utils.data.Dataset):
+    """A quarter of a MiB each, filled with its index."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        sample = torch.full((1 << 16,), float(index))
+        return sample if self.kind == "tensor" else sample.numpy()
+
+
+@pytest.mark.usefixtures("kept_from_one_mib")
+@pytest.mark.parametrize("kind", ["tensor", "array"])
+@pytest.mark.parametrize("taught", [False, True])
+def test_the_memory_of_large_batches_that_are_gone_is_used_again(kind, taught, monkeypatch):
+    """Also in programs that import a library which teaches torch to collate types of its own."""
+    mappings, got = [], []
+
+    def mapped(*arguments):
+        mappings.append(mmap.mmap(*arguments))
+        return mappings[-1]
+
+    monkeypatch.setattr("holdfast._worker.warm.mmap", SimpleNamespace(mmap=mapped))
+    if taught:
+        monkeypatch.setitem(default_collate_fn_map, Large, lambda batch, *, collate_fn_map=None: batch)
+    for batch in threads(Large(kind), batch_size=8, num_workers=1):  # of two, one may run ahead to the end
+        got += batch[:, 0].tolist()
+        del batch
+    assert got == list(range(64))
+    assert 1 <= len(mappings) < 8
+
+
+@pytest.mark.usefixtures("kept_from_one_mib")
+@pytest.mark.parametrize("look", [lambda batch: batch, lambda batch: batch[3:4, 5:9], lambda batch: batch[2].numpy()])
+def test_large_batches_that_are_looked_at_keep_their_memory(look):
+    kept = [look(batch) for batch in threads(Large("tensor"), batch_size=8)]
+    for number, values in enumerate(kept):
+        assert 8 * number <= values.min() <= values.max() < 8 * number + 8
+
+
+@pytest.mark.usefixtures("kept_from_one_mib")
+def test_samples_of_another_size_take_no_memory_that_is_too_small():
+    class Growing(Large):
+        def __getitem__(self, index):
+            return torch.full(((index // 8 + 1) << 15,), float(index))
+
+    for number, batch in enumerate(threads(Growing("tensor"), batch_size=8)):
+        assert batch.shape == (8, (number + 1) << 15)
+        assert batch[:, -1].tolist() == list(range(8 * number, 8 * number + 8))
+
+
+def test_generators_that_are_kept_are_those_of_every_batch():
+    class Keeps(Plain):
+        rng = None
+
+        def __getitem__(self, index):
+            self.rng = self.rng or {}
+            mine = self.rng.setdefault(threading.get_ident(), holdfast.get_worker_info().rng)
+            return torch.tensor([mine.random_generator.random(), mine.numpy_generator.random()], dtype=torch.float64)
+
+    alone = list(threads(Keeps(), num_workers=1))
+    assert all(map(torch.equal, threads(Keeps(), num_workers=3), alone))
+    assert len({float(batch[0, 0]) for batch in alone}) == len(alone)
+
+
+def test_a_bell_is_heard_once_and_only_by_who_expects_it():
+    bell = Bell()
+    bell.ring()
+    assert not bell.wait(0)
+    bell.expect()
+    for _ in range(2):
+        bell.ring()
+    assert bell.wait(0)
+    assert not bell.wait(0)
+
+
+def test_a_ring_that_came_too_late_is_not_taken_for_a_new_one():
+    bell = Bell()
+    bell.expect()
+    bell.ring()
+    bell.expect()
+    assert not bell.wait(0)
+
+
+def rosters(*lines: ThreadLine) -> Roster:
+    roster = Roster()
+    for seat, line in enumerate(lines):
+        process = SimpleNamespace(sentinel=1000 + seat, stderr=None)
+        roster.add(Worker(seat, 0), SimpleNamespace(channel=line, process=process))  # type: ignore[arg-type]
+    return roster
+
+
+def test_who_waits_is_told_who_has_spoken_and_then_who_has_ended():
+    talker, other = ThreadLine(), ThreadLine()
+    roster = rosters(talker, other)
+    assert roster.wait(0) == []
+    talker.say(Ready())
+    other.hang_up()
+    assert roster.wait(0) == [talker.fileno()]
+    assert talker.hear() == [Ready()]
+    assert roster.wait(0) == [1001]
+
+
+@pytest.mark.parametrize("act", [lambda line: line.say(Ready()), ThreadLine.hang_up], ids=["say", "hang up"])
+def test_who_waits_is_woken(act):
+    line, found = ThreadLine(), []
+    roster = rosters(line)
+    waiting = threading.Thread(target=lambda: found.extend(roster.wait(20)))
+    waiting.start()
+    while not roster._bell._awaited:
+        pass
+    act(line)
+    waiting.join(10)
+    assert found in ([line.fileno()], [1000])
+
+
+def test_a_batch_is_there_though_its_thread_is_busy_with_the_next():
+    go_on, in_time = threading.Event(), []
+
+    class SlowSecond(Plain):
+        def __getitem__(self, index):
+            if index == 4:
+                in_time.append(go_on.wait(20))
+            return super().__getitem__(index)
+
+    batches = iter(threads(SlowSecond(), num_workers=1))
+    next(batches)
+    go_on.set()
+    assert len(list(batches)) == -(-SAMPLES // 4) - 1
+    assert in_time == [True]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy
@@ -133,6 +135,18 @@ def test_types_that_the_user_taught_torch_to_collate_are_collated(workers):
     assert [batch.nodes for batch in batches] == [3, 12, 6]
     assert [graph.nodes for graph, _ in pairs] == [3, 12, 6]
     assert all(isinstance(batch, Graph) for batch in batches)
+
+
+@pytest.mark.parametrize("kind", [Mapping, (dict, Decimal), object], ids=str)
+def test_a_function_that_the_user_taught_torch_for_plain_samples_is_used(kind, monkeypatch):
+    def listed(samples: list[Any], *, collate_fn_map: Any = None) -> Any:
+        return [*map(str, samples)]
+
+    monkeypatch.setitem(torch.utils.data._utils.collate.default_collate_fn_map, kind, listed)
+    dataset = Made(lambda index: {"index": index}, 4)
+    for options in ({}, {"num_workers": 1}, {"num_workers": 1, "workers": "thread"}):
+        (batch,) = DataLoader(dataset, batch_size=4, **options)
+        assert batch == [str({"index": index}) for index in range(4)]
 
 
 def test_a_tensor_function_that_the_user_put_in_torchs_place_is_used():

@@ -204,6 +204,7 @@ def test_copies_of_a_loader_have_no_workers_of_its():
     assert len(workers_of(loader)) == 2
 
 
+@pytest.mark.slow
 def test_a_fork_of_the_trainer_leaves_them_alone():
     loader = DataLoader(Squares(100), num_workers=2)
     steps(loader)

@@ -164,6 +164,7 @@ RANK = """
 """
 
 
+@pytest.mark.slow
 def test_two_ranks_share_a_stream(tmp_path):
     program = tmp_path / "rank.py"
     program.write_text(textwrap.dedent(RANK))

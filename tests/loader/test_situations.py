@@ -157,6 +157,7 @@ def report(connection: Any) -> None:
         connection.send(repr(error))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_loader_works_in_a_daemonic_process(method):
     context = multiprocessing.get_context(method)
@@ -214,6 +215,7 @@ def run(code: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_works_and_ends_in_silence():
     code = """
 import os, torch
@@ -232,6 +234,41 @@ next(kept)
     assert done.returncode == 0
     assert done.stdout.count("ran") == 1
     assert "[[0, 1], [2, 3], [4, 5]]" in done.stdout
+
+
+IN_A_RANK = """
+import multiprocessing
+import torch
+from torch.utils.data import Dataset
+from holdfast import DataLoader
+
+class Sample:
+    def __init__(self, index): self.index = index
+
+class Numbers(Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, index): return Sample(index)
+
+def as_list(batch): return batch
+
+def rank():
+    loader = DataLoader(Numbers(), batch_size=4, num_workers=1, collate_fn=as_list)
+    samples = [sample for batch in loader for sample in batch]
+    print(all(isinstance(sample, Sample) for sample in samples), [sample.index for sample in samples])
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=rank)
+    process.start()
+    process.join()
+"""
+
+
+@pytest.mark.slow
+def test_a_loader_of_the_scripts_own_classes_works_in_a_process_that_was_spawned(tmp_path):
+    script = tmp_path / "ranks.py"
+    script.write_text(IN_A_RANK)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=100)
+    assert ran.stdout == "True [0, 1, 2, 3, 4, 5, 6, 7]\n", ran.stderr
 
 
 def test_the_environment_and_directory_at_the_start_of_the_crew_are_the_workers(tmp_path, monkeypatch):

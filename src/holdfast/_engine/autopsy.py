@@ -11,7 +11,7 @@ from holdfast._system.memory_events import OomWatch
 from holdfast._system.process import Process
 from holdfast._system.remains import Remains
 from holdfast.errors import Verdict
-from holdfast.errors.base import mib
+from holdfast.errors.base import size
 
 from .berth import Berth
 
@@ -48,10 +48,10 @@ def _oom(process: Process, watch: OomWatch) -> tuple[str, str]:
     if kill is None:
         return "", f"not the kernel's OOM killer (oom_kill unchanged at {kills})" if kills is not None else ""
     counted = f"oom_kill {kill.before} -> {kill.after}"
-    held = f"; this worker had held up to {_size(process.remains.peak)}" if process.remains.peak else ""
+    held = f"; this worker had held up to {size(process.remains.peak)}" if process.remains.peak else ""
     if kill.limit is None:
         return f"the memory of this machine ran out: {counted}, no limit of a container was reached{held}", ""
-    return f"the memory limit of this container was reached: {counted}, limit {_size(kill.limit)}{held}", ""
+    return f"the memory limit of this container was reached: {counted}, limit {size(kill.limit)}{held}", ""
 
 
 def _limits(signal: str | None, remains: Remains, said: str) -> str:
@@ -60,11 +60,11 @@ def _limits(signal: str | None, remains: Remains, said: str) -> str:
     if 0 <= cpu * _NEAR <= remains.cpu:
         return f"the limit of processor time was reached: RLIMIT_CPU {cpu} s, used {remains.cpu:.1f} s"
     if signal == "SIGXFSZ" and remains.file_limit >= 0:
-        return f"the limit of a file's size was reached: RLIMIT_FSIZE {_size(remains.file_limit)}"
+        return f"the limit of a file's size was reached: RLIMIT_FSIZE {size(remains.file_limit)}"
     if signal == "SIGBUS":
         return _full(_SHARED)
     if remains.address_limit >= 0 and any(words in said for words in _OUT_OF_MEMORY):
-        return f"the limit of memory was reached: RLIMIT_AS {_size(remains.address_limit)}"
+        return f"the limit of memory was reached: RLIMIT_AS {size(remains.address_limit)}"
     return ""
 
 
@@ -74,8 +74,4 @@ def _full(folder: str) -> str:
     except OSError:
         return ""
     total = found.f_blocks * found.f_frsize
-    return f"{folder} is full: all of its {_size(total)} are used" if total and not found.f_bavail else ""
-
-
-def _size(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else mib(size)
+    return f"{folder} is full: all of its {size(total)} are used" if total and not found.f_bavail else ""

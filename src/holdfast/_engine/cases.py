@@ -72,6 +72,10 @@ class Case:
             return None
         return next((index for slot, index in self.slots if slot == place), None)
 
+    def before(self, position: int | None) -> list[Any]:
+        """The indices that are fetched before what is in this position."""
+        return [index for place, index in self.slots[: position or 0] if not isinstance(self.gone.get(place), Put)]
+
     def left(self) -> tuple[Any, ...]:
         """The indices that are still to be loaded, of those that were drawn."""
         return tuple(index for place, index in enumerate(self.indices) if place not in self.gone)

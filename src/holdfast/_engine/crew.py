@@ -47,6 +47,7 @@ from .inquest import Inquest
 from .judge import Judge, Ruling, Whose
 from .launchers import Launcher
 from .notices import Ear
+from .prompts import Prompts
 from .results import ByReference, Error, InArena, Result, Results
 from .roster import Exited, Roster
 from .tally import Tally
@@ -67,6 +68,7 @@ class Crew:
         self._roster, self._bound = Roster(), limits.bound
         self._draws = Draws(iter(()).__next__)
         self._inquest, self._results = Inquest(judge, self._machine), Results()
+        self._prompts = Prompts(self._roster, self._inquest.doing, self._inquest.again)
         self._flow = Flow(self._machine, judge.streams)
         self._epoch = Begin(0, 0, None)
         self._outcome: Result | None = None
@@ -103,15 +105,14 @@ class Crew:
 
     def next(self, timeout: float) -> Any:
         """The next batch, or its error; ``StopIteration`` when the epoch is over."""
-        deadline = time.monotonic() + timeout if timeout else math.inf
+        deadline = time.monotonic() + timeout - self._prompts.seconds if timeout else math.inf
         if self._outcome is None:  # an interrupt may have come when it was there, and not yet handed over
             self._go_on(_WANTED)
         while (outcome := self._outcome) is None:
-            until = min(deadline, self._machine.next_deadline(), self._watch.next_look)
-            ready = self._roster.wait(until - time.monotonic())
-            if ready:
+            until = min(deadline + self._prompts.seconds, self._machine.next_deadline(), self._watch.next_look)
+            if ready := self._prompts.wait(until):
                 self._go_on(ready)
-            elif time.monotonic() < deadline:
+            elif time.monotonic() < deadline + self._prompts.seconds:
                 self._go_on(_TICKED)
             else:
                 raise self._inquest.late(timeout, self._watch, self._roster.items())
@@ -131,14 +132,14 @@ class Crew:
         if batch is not None and self._bound:
             self._flow.deliver(batch, self._draws.places)
         elif batch is not None:
-            number = batch - self._machine.first
+            number = batch - self._epoch.first
             self._judge.deliver(number, self._draws.deliver(number), is_error=is_error)
 
     def settle(self) -> None:
         """Until it is known of every stream where it began, or that this cannot be known."""
         while not (self._flow.begun or self.closed or self._outcome):
             until = min(self._machine.next_deadline(), self._watch.next_look)
-            self._go_on(self._roster.wait(until - time.monotonic()) or _TICKED)
+            self._go_on(self._prompts.wait(until) or _TICKED)
 
     def rest(self, seconds: float) -> bool:
         """Whether all of them have done, within this time, what they have on their hands of an epoch that was left."""
@@ -214,7 +215,7 @@ class Crew:
             case messages.InitFailed():
                 self._on_init_failure(who, message)
             case _:
-                raise AssertionError(f"a worker does not send {message}")
+                self._prompts.hear(who, message)
 
     def _on_result(self, who: Worker, batch: int, result: Result, mark: Mark | None) -> None:
         if self._bound:
@@ -228,7 +229,7 @@ class Crew:
     def _on_failure(self, who: Worker, message: messages.Raised) -> None:
         if not self._machine.expects(who, message.batch):
             return  # of an epoch that is over
-        batch, whose = message.batch - self._machine.first, self._whose(who)
+        batch, whose = message.batch - self._epoch.first, self._whose(who)
         if self._bound:
             ruling = Ruling(self._flow.failed(message, whose))
         else:
@@ -307,11 +308,11 @@ class Crew:
     def _send(self, who: Worker, batch: int) -> None:
         index = self._index_of(batch)
         if not self._bound:
-            index = self._judge.plan(batch - self._machine.first, index)
+            index = self._judge.plan(batch - self._epoch.first, index)
         self._roster.tell(who, messages.Load(batch, index, self._roster[who].arena.returned()))
 
     def _index_of(self, batch: int) -> Any:
-        return self._draws.places if self._bound else self._draws.indices.get(batch - self._machine.first)
+        return self._draws.places if self._bound else self._draws.indices.get(batch - self._epoch.first)
 
     def _draw_batches(self, count: int) -> None:
         drawn, ended = self._draws.take(count, self._draws.forget_all_but if self._bound else self._judge.draw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,10 @@ from holdfast._transport.faults import add_note, unpack_error
 from holdfast._transport.messages import Report
 from holdfast.errors import TooManyFaults
 from holdfast.errors.base import first_of
-from holdfast.fault import Fault
+from holdfast.fault import Fault, plain
 from holdfast.ledger import Ledger
 from holdfast.policies import Again, Answer, Hold, Leave, Policy, Put, Repeat, Stand
+from holdfast.state.moment import Moments, command
 
 ACTIONS: dict[type[Answer], str] = {Again: "tried again", Leave: "skipped", Put: "replaced", Repeat: "replaced"}
 
@@ -48,6 +49,7 @@ class Docket:
     def __init__(self, policy: Policy, ledger: Ledger, describe: Callable[[Any], str]) -> None:
         self.policy, self.ledger, self.describe = policy, ledger, describe
         self.epoch = 0
+        self.moments: Moments | None = None  # of streams there are none
 
     def fault(
         self,
@@ -59,6 +61,7 @@ class Docket:
         index: Any = None,
         item: int | None = None,
         attempts: int = 1,
+        before: Sequence[Any] = (),
     ) -> Fault:
         """All that is known; what is done about it is not."""
         return Fault(
@@ -76,7 +79,17 @@ class Docket:
             pid=whose.pid,
             attempts=attempts,
             action="",
+            at=self.at(batch),
+            before=tuple(before),
         )
+
+    def at(self, batch: int | None) -> str:
+        return str(self.moments.at(batch)) if self.moments is not None and batch is not None else ""
+
+    def again(self, batch: int | None, index: Any, *options: str) -> str:
+        """The command by which this sample is seen again; empty when there is none."""
+        at = self.at(batch)
+        return command(plain(index), at, *options) if at and index is not None else ""
 
     def settled(self, fault: Fault, answer: Answer) -> Ruling | None:
         """The ruling, where no sample is left out or raised; entered."""
@@ -89,7 +102,15 @@ class Docket:
         return None
 
     def reported(
-        self, report: Report, whose: Whose, *, batch: int, index: Any = None, among: Any = None, attempts: int = 1
+        self,
+        report: Report,
+        whose: Whose,
+        *,
+        batch: int,
+        index: Any = None,
+        among: Any = None,
+        attempts: int = 1,
+        before: Sequence[Any] = (),
     ) -> Fault:
         """The same of a worker's report. The user's own exception is told where it happened.
 
@@ -97,9 +118,10 @@ class Docket:
         """
         error, text = unpack_error(report.error)
         kind = "batch" if report.whole else "exception"
-        fault = self.fault(kind, error, whose, batch=batch, index=index, item=report.item, attempts=attempts)
+        item = report.item
+        fault = self.fault(kind, error, whose, batch=batch, index=index, item=item, attempts=attempts, before=before)
         fault.where, fault.traceback = report.where or fault.where, text
-        add_note(error, _note(whose, fault, among, report.detail, text))
+        add_note(error, _note(whose, fault, among, report.detail, self.again(batch, index), text))
         return fault
 
     def ask(self, fault: Fault) -> Answer:
@@ -130,12 +152,13 @@ def _led_by(first: BaseException, error: Exception) -> Exception:
     return error
 
 
-def _note(whose: Whose, fault: Fault, among: Any, detail: str, traceback: str) -> str:
+def _note(whose: Whose, fault: Fault, among: Any, detail: str, again: str, traceback: str) -> str:
     """What is added to the user's own exception."""
     known = fault.index is not None or fault.item is not None
     of_these = f", dataset indices {first_of(among)}" if among and not known else ""
     lines = [
         f"{whose}while it {'loaded' if known else 'made'} {fault.subject}{of_these}",
         *([detail] if detail else []),
+        *([f"again: {again}"] if again else []),
     ]
     return "\n".join(lines) + (f"\n\n{traceback}".rstrip() if traceback else "")

@@ -107,12 +107,16 @@ class Draws:
     def deliver(self, batch: int) -> Any:
         """This batch is done with; returns what was drawn for it."""
         index = self._delivered[batch] = self.indices.pop(batch)
+        if len(self._delivered) >= 2 * NEIGHBOURS:
+            self._forget_far_ones()
+        return index
+
+    def _forget_far_ones(self) -> None:
         oldest = next(iter(self.indices), self.count) - NEIGHBOURS
         while (first := next(iter(self._delivered), oldest)) < oldest:
             del self._delivered[first]
             if self._mark is not None:
                 self._marks.pop(first - 1, None)
-        return index
 
     def before(self, batch: int, count: int) -> Iterator[Any]:
         """The indices of up to ``count`` batches before this one, the nearest first."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from holdfast._core.commands import Condemn
 from holdfast._core.events import Worker, WorkerExited
 from holdfast._core.machine import Machine
 from holdfast._system.memory_events import OomWatch
-from holdfast._transport.logbook import Phase
+from holdfast._transport.logbook import Entry, Phase
 from holdfast.errors import LoaderTimeout, Verdict, WorkerDied, WorkerStalled
 
 from .berth import Berth
@@ -44,6 +45,16 @@ class Inquest:
         """Seat, pid and verdict of the last death."""
         whose, verdict = self._latest
         return whose.seat or 0, whose.pid or 0, verdict
+
+    def doing(self, entry: Entry) -> str:
+        """What a worker is at, with batches counted from the beginning of the epoch."""
+        return replace(entry, batch=entry.batch - self._machine.first).words(self._indices(entry.batch))
+
+    def again(self, entry: Entry) -> str:
+        """By which command that can be seen again."""
+        if entry.phase is not Phase.FETCHING or entry.sample < 0:
+            return ""
+        return self._judge.again(entry.batch - self._machine.first, self._sample(entry.batch, entry.sample))
 
     # -- deaths --------------------------------------------------------------------------------
 

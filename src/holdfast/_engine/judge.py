@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 
 from holdfast._core.refill import Refill
 from holdfast._transport.faults import add_note, unpack_error
-from holdfast._transport.messages import Report
+from holdfast._transport.messages import Plan, Report
+from holdfast._worker.debugged import up_to_debug
 from holdfast._worker.fetch import listed
 from holdfast.errors import AllSamplesBad, Unaccounted, WorkerDied
 from holdfast.fault import LEFT_OUT, Fault
 from holdfast.ledger import Ledger, hashable
 from holdfast.policies import Again, Answer, Hold, Policy, Put, Stand
 from holdfast.quarantine import Quarantine
+from holdfast.state.moment import Moments
 
 from .cases import Case
 from .docket import ACTIONS, Docket, Ruling, Whose
@@ -44,7 +46,7 @@ class Judge:
         self.policy, self.ledger, self.describe = policy, ledger, describe
         self._docket = Docket(policy, ledger, describe)
         self.streams = Streams(self._docket)
-        self._lists = auto_collation
+        self._lists, self._counts = auto_collation, bool(up_to_debug(policy))
         self._refill = Refill(0, None, _nothing, _nothing)
         self._cases: dict[int, Case] = {}
         self._drawn = self._delivered = self._in_ledger = 0
@@ -52,8 +54,8 @@ class Judge:
             for index, where in quarantine.known(describe):
                 ledger.remember(index, where=where)
 
-    def begin(self, epoch: int, refill: Refill) -> None:
-        self._docket.epoch, self._refill = epoch, refill
+    def begin(self, epoch: int, refill: Refill, moments: Moments | None = None) -> None:
+        self._docket.epoch, self._docket.moments, self._refill = epoch, moments, refill
         self._cases.clear()
         self.streams.begin()
         self._drawn = self._delivered = self._in_ledger = 0
@@ -75,6 +77,9 @@ class Judge:
         if case is None:
             return index
         plan = case.plan()
+        if self._counts:  # whoever loads it has to know when to debug
+            plan = plan if isinstance(plan, Plan) else Plan(plan, {}, False)
+            return plan._replace(attempt=1 + max(case.tries.values(), default=0))
         return plan if self._lists or not isinstance(plan, list) else plan[0]
 
     def failed(self, batch: int, index: Any, reports: list[Report], whose: Whose) -> Ruling:
@@ -91,7 +96,10 @@ class Judge:
         if isinstance(error, WorkerDied):
             kind, tries = "death", error.attempts
         case.tries[hashable(sample)] = tries
-        fault = self._docket.fault(kind, error, whose, batch=batch, index=sample, attempts=tries)
+        before = case.before(position)
+        fault = self._docket.fault(kind, error, whose, batch=batch, index=sample, attempts=tries, before=before)
+        if again := self._docket.again(batch, sample):
+            add_note(error, f"again: {again}")
         answer = self._docket.ask(fault)
         if place is None and not case.careful and not isinstance(answer, Stand | Hold):
             case.careful = True  # once more, and this time we shall know which sample it is
@@ -120,6 +128,10 @@ class Judge:
         self.ledger.seen += size
         if not is_error:
             self._delivered += size - (len(case.gone) if case else 0)
+
+    def again(self, batch: int | None, index: Any) -> str:
+        """The command by which one stops at this sample; empty when there is none."""
+        return self._docket.again(batch, index, "--pdb")
 
     def left_out_ahead(self) -> int:
         """How many samples the ledger has as left out of batches that are not delivered."""
@@ -155,7 +167,10 @@ class Judge:
     def _met(self, case: Case, report: Report, whose: Whose) -> Met:
         place, sample = case.at(report.place)
         tries = case.attempt(sample)
-        fault = self._docket.reported(report, whose, batch=case.batch, index=sample, among=case.indices, attempts=tries)
+        batch, among, before = case.batch, case.indices, case.before(report.place)
+        fault = self._docket.reported(
+            report, whose, batch=batch, index=sample, among=among, attempts=tries, before=before
+        )
         # A value in its place that fails as well, or samples that fail with whatever others: nothing is gained by more.
         is_put = place is not None and isinstance(case.gone.get(place), Put)
         helpless = report.whole and (is_put or case.remade > REMADE)

@@ -12,6 +12,7 @@ from holdfast._system.waiting import WRITE, Waiter
 from holdfast._transport.messages import Close, Message
 
 from .berth import Berth
+from .lines import Bell, ThreadLine
 
 GRACE = 0.15  # seconds that a worker has to finish by itself when the crew is closed
 REAP = 5.0  # seconds to wait for the kernel to end a process that was killed
@@ -32,19 +33,28 @@ class Roster:
         self._berths: dict[Worker, Berth] = {}
         self._by_fd: dict[int, Worker] = {}
         self._unflushed: set[Worker] = set()
+        self._lines: dict[Worker, ThreadLine] = {}  # if they are threads; a crew is of one kind
+        self._bell = Bell()  # of the lines
         self._gone: list[Berth] = []  # let go of, and not yet known to have ended
         self.processes: list[Process] = []  # by seat: the latest life of each
 
     def __getitem__(self, who: Worker) -> Berth:
         return self._berths[who]
 
+    def __contains__(self, who: object) -> bool:
+        return who in self._berths
+
     def add(self, who: Worker, berth: Berth) -> None:
         self._berths[who] = berth
-        stderr = [berth.process.stderr.fileno()] if berth.process.stderr is not None else []
-        for fd in (berth.channel.fileno(), berth.process.sentinel, *stderr):
-            self._by_fd[fd] = who
-            self.waiter.watch(fd)
         self.processes[who.seat : who.seat + 1] = [berth.process]
+        stderr = [berth.process.stderr.fileno()] if berth.process.stderr is not None else []
+        fds = berth.channel.fileno(), berth.process.sentinel, *stderr
+        self._by_fd |= dict.fromkeys(fds, who)
+        if isinstance(berth.channel, ThreadLine):
+            self._lines[who], berth.channel.bell = berth.channel, self._bell
+        else:
+            for fd in fds:
+                self.waiter.watch(fd)
 
     def items(self) -> list[tuple[Worker, Berth]]:
         return list(self._berths.items())
@@ -61,6 +71,7 @@ class Roster:
     def let_go(self, who: Worker) -> None:
         """End it without waiting: a process in an uninterruptible sleep dies when it wakes, if ever."""
         berth = self._berths.pop(who)
+        self._lines.pop(who, None)
         for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
             self._forget(fd)
         berth.tell(Close())  # a thread cannot be killed, and would wait for its next message
@@ -92,7 +103,20 @@ class Roster:
 
     def wait(self, seconds: float) -> list[int]:
         """Until something happened, or the time is up ([]). An interrupt here leaves everything as it was."""
-        return self.waiter.wait(seconds)
+        if not self._lines:
+            return self.waiter.wait(seconds)
+        until = time.monotonic() + seconds
+        while not (ready := self._heard_of()):
+            self._bell.expect()
+            if (ready := self._heard_of()) or not self._bell.wait(until - time.monotonic()):
+                break
+        return ready
+
+    def _heard_of(self) -> list[int]:
+        """Of threads: the lines of those who have something to say, or else the sentinels of those who have ended."""
+        lines = self._lines
+        spoken = [line.fileno() for line in lines.values() if line.has_spoken()]
+        return spoken or [self._berths[who].process.sentinel for who, line in lines.items() if line.is_over]
 
     def hear(self, fd: int) -> Iterable[tuple[Worker, Message | Exited]]:
         """What happened on this descriptor."""
@@ -134,6 +158,7 @@ class Roster:
             berth.close()
         self._gone.clear()
         self._berths.clear()
+        self._lines.clear()
         self._by_fd.clear()
 
     def abandon(self) -> None:
@@ -141,6 +166,7 @@ class Roster:
         for berth in self._berths.values():
             berth.process.close()  # its sentinel may be a socket, which complains when it is not closed
         self._berths.clear()
+        self._lines.clear()
         self._by_fd.clear()
 
     def _join(self, berths: list[Berth], seconds: float) -> None:
@@ -160,6 +186,7 @@ class Roster:
         for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
             self._forget(fd)
         del self._berths[who]
+        self._lines.pop(who, None)
         berth.close()
 
     def _forget(self, fd: int) -> None:

@@ -96,6 +96,7 @@ class Serial:
                 with seeded:
                     return self._made(plan)
             except Exception as error:
+                self._failures.debug(error, plan)
                 with seeded:  # the user's code runs once more, and its random numbers are its own
                     reports = self._reports(error, plan)
             except BaseException as end:
@@ -167,6 +168,7 @@ class Serial:
             self._samples = None
             return None, [refused.report]
         except Exception as error:
+            self._failures.debug(error, places)
             if self._samples is None:
                 return None, self._failures.of_stream(error, self._fetch)
             return None, self._failures.of_making(error, places, self._samples, self._job.collate_fn, self._fetch)

@@ -10,20 +10,21 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection, Pipe
-from queue import SimpleQueue
 
 from holdfast._system.process import Process
 from holdfast._system.segments import NamedSegment
 from holdfast._transport.arena import ArenaView
 from holdfast._transport.logbook import SIZE, Logbook
 from holdfast._transport.messages import Message
+from holdfast._worker.baton import baton
 from holdfast._worker.job import Job, Post
 from holdfast._worker.thread import work_in_thread
 
 from .berth import Berth
+from .lines import ThreadLine
 
 Posts = Callable[[int], Post]
 
@@ -48,16 +49,16 @@ def _close(end: Connection) -> None:
 class ThreadProcess(Process):
     """A thread that looks like a process. Its ``pid`` is the trainer's own: never send a signal there."""
 
-    def __init__(self, run: Callable[[], None], logbook: Logbook, name: str) -> None:
+    def __init__(self, run: Callable[[], None], ended: Callable[[], None], logbook: Logbook, name: str) -> None:
         self._reader, self._writer = _pipe()
         super().__init__(os.getpid(), self._reader.fileno())
         self._logbook = logbook
         self._code: int | None = None
-        self._thread = threading.Thread(target=self._live, args=(run,), name=name, daemon=True)
+        self._thread = threading.Thread(target=self._live, args=(run, ended), name=name, daemon=True)
         self._thread.start()
         self.ident = self._thread.ident
 
-    def _live(self, run: Callable[[], None]) -> None:
+    def _live(self, run: Callable[[], None], ended: Callable[[], None]) -> None:
         code = 1
         try:
             run()
@@ -69,6 +70,7 @@ class ThreadProcess(Process):
         finally:
             self._code = code
             _close(self._writer)
+            ended()
 
     def is_alive(self) -> bool:
         self.join(0)
@@ -87,70 +89,6 @@ class ThreadProcess(Process):
 
     def _release(self) -> None:
         _close(self._reader)
-
-
-class ThreadLine:
-    """Both ends of the conversation with a thread. The bell has been rung for as long as there is something to read."""
-
-    def __init__(self) -> None:
-        self._inbox: SimpleQueue[Message] = SimpleQueue()
-        self._outbox: deque[Message] = deque()
-        self._bell, self._cord = _pipe()
-        self._lock = threading.Lock()
-        self._closed = False
-
-    # The thread's end
-
-    def next_message(self) -> Message:
-        return self._inbox.get()
-
-    def say(self, message: Message) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            self._outbox.append(message)
-            if len(self._outbox) == 1:
-                self._cord.send_bytes(b"")
-
-    # The trainer's end
-
-    def tell(self, message: Message) -> None:
-        self._inbox.put(message)
-
-    def hear(self) -> list[Message]:
-        with self._lock:
-            if not self._outbox:
-                return []
-            self._bell.recv_bytes()
-            messages = list(self._outbox)
-            self._outbox.clear()
-            return messages
-
-    # As a channel, for those who wait on it
-
-    def fileno(self) -> int:
-        return self._bell.fileno()
-
-    def send(self, message: bytes) -> None:
-        raise AssertionError("a thread is told objects")
-
-    put = send
-
-    def receive(self) -> list[bytes]:
-        raise AssertionError("a thread says objects")
-
-    def backlog(self) -> int:
-        return -1
-
-    def flush(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._outbox.clear()
-            for end in (self._bell, self._cord):
-                _close(end)
 
 
 class ThreadBerth(Berth):
@@ -173,12 +111,14 @@ class Threads:
     forks = False
 
     def __init__(self, job: Job, posts: Posts) -> None:
-        self._job, self._posts = job, posts
+        self._job, self._posts, self._baton = job, posts, baton(job.seats)
 
     def launch(self, seat: int) -> Berth:
         job, post, line = self._job, self._posts(seat), ThreadLine()
         logbook = Logbook(mmap.mmap(-1, SIZE))
-        process = ThreadProcess(lambda: work_in_thread(job, post, line, logbook), logbook, f"holdfast-worker-{seat}")
+        name = f"holdfast-worker-{seat}"
+        run = partial(work_in_thread, job, post, line, logbook, self._baton)
+        process = ThreadProcess(run, line.hang_up, logbook, name)
         return ThreadBerth(process, line, logbook)
 
     def close(self) -> None: ...

@@ -81,6 +81,7 @@ class Plan(NamedTuple):
     indices: list[Any]
     given: dict[int, Any]
     careful: bool
+    attempt: int = 1
 
 
 class Load(NamedTuple):
@@ -259,6 +260,24 @@ class Noticed(NamedTuple):
     drawn: list[tuple[str, str, int]]
 
 
+class Prompted(NamedTuple):
+    """Worker: a debugger of mine says this, of which the last line is its prompt, and waits. ``place`` is file:line."""
+
+    text: str
+    place: str
+
+
+class Released(NamedTuple):
+    """Worker: my debugger has let the program go on."""
+
+
+class Typed(NamedTuple):
+    """Trainer: a line for a debugger, as ``readline`` gives it. None: there is nobody who could type."""
+
+    line: str | None
+    interrupted: bool = False
+
+
 Message = (
     Begin
     | Load
@@ -279,6 +298,9 @@ Message = (
     | Task
     | PassedOver
     | Did
+    | Prompted
+    | Released
+    | Typed
 )
 
 _KINDS: tuple[type[Any], ...] = (
@@ -300,6 +322,9 @@ _KINDS: tuple[type[Any], ...] = (
     Task,
     PassedOver,
     Did,
+    Prompted,
+    Released,
+    Typed,
 )
 _TAGS = {kind: tag for tag, kind in enumerate(_KINDS)}
 

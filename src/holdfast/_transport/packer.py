@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
@@ -32,6 +34,18 @@ _NOT_A_LEAF = (
 _REGISTERED: dict[type, Callable[[Any], Any]] = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
 
 _open = threading.local()
+
+
+def _travels_by_value(name: str) -> None:
+    """What a module of this name defines. It need not be there yet."""
+    known = sys.modules.get(name)
+    module = sys.modules[name] = known or ModuleType(name)
+    cloudpickle.register_pickle_by_value(module)
+    if known is None:
+        del sys.modules[name]
+
+
+_travels_by_value("__mp_main__")  # so the script is called in a process that multiprocessing has spawned
 
 
 def leaf(number: int) -> Any:

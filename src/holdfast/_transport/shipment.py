@@ -88,7 +88,7 @@ def try_to_ship_by_name(value: object) -> None:
 def _take_apart(value: object) -> tuple[bytes, list[Any], list[int]]:
     passengers, taken = _Passengers(), Taken()
     try:
-        with _as_if_spawning(passengers):
+        with as_if_spawning(passengers):
             _Shipper(taken).dump(value)
     except BaseException:
         passengers.close()
@@ -187,9 +187,10 @@ class _Passengers:
 
 
 @contextmanager
-def _as_if_spawning(popen: _Passengers) -> Iterator[None]:
+def as_if_spawning(popen: _Passengers | None = None) -> Iterator[None]:
+    """What can be handed to a child only, such as a lock of ``multiprocessing``, can be pickled in here."""
     outer = mp_context.get_spawning_popen()
-    mp_context.set_spawning_popen(popen)  # type: ignore[arg-type]
+    mp_context.set_spawning_popen(popen or _Passengers())  # type: ignore[arg-type]
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ that it has to be loaded only once more.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
@@ -18,6 +19,7 @@ from holdfast._transport.messages import Plan, Report
 from holdfast.policies import is_programming_error
 
 from .culprits import Item, explain_collate, guilty, none_in, odd_ones
+from .debugged import is_for_debugger
 from .describe import describe
 from .fetch import Notes, listed, one_by_one
 from .job import Job
@@ -82,6 +84,19 @@ class Failures:
         known = index is not None or self._job.iterable
         where = describe(self._job.dataset, index, error) if known else ""
         return Report(place, self._pack(error), where, failing_transform(error), self._is_fatal(error), whole, item)
+
+    def debug(self, error: Exception, index: Any) -> None:
+        """Have the user look at it, where the policy says so: here are its frames, and nowhere else."""
+        attempt = index.attempt if type(index) is Plan else 1
+        if self._job.iterable:
+            attempt = sys.maxsize  # the trainer was asked, and said to raise
+        if is_for_debugger(self._job.debugged, error, attempt, fatal=self._is_fatal(error)):
+            from .debugger import post_mortem  # late: pdb takes 10 ms
+
+            post_mortem(error, self._note_since)
+
+    def _note_since(self, when: float) -> None:
+        self._notes.times[SINCE] = when
 
     def _is_fatal(self, error: Exception) -> bool:
         return is_programming_error(error, unwrap(self._job.dataset))

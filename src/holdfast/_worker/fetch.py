@@ -13,6 +13,7 @@ from holdfast.errors import StopInItem
 from .describe import describe
 from .job import Job
 from .life import unwrap
+from .moving import Mover
 
 
 class Notes(Protocol):
@@ -33,13 +34,15 @@ class Unnoted:
 Fetch = Callable[[Any], Any]
 
 
-def fetcher(job: Job, notes: Notes) -> Fetch:
+def fetcher(job: Job, notes: Notes, mover: Mover | None = None) -> Fetch:
     """A function from an index (or list of them) to a sample (or list of them) of a map-style data set."""
     dataset = unwrap(job.dataset)
     if not job.auto_collation:
         return _guarded(dataset.__getitem__, dataset)
     whole = getattr(dataset, "__getitems__", None)
-    return _guarded(whole, dataset) if whole else _map_style(dataset, notes)
+    if whole:
+        return _guarded(whole, dataset)
+    return _map_style(dataset, notes, mover)
 
 
 def listed(index: Any) -> list[Any]:
@@ -66,20 +69,28 @@ def fetch_planned(plan: Plan, job: Job, notes: Notes) -> Any:
     return samples if job.auto_collation else samples[0]
 
 
-def _map_style(dataset: Any, notes: Notes) -> Fetch:
+def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
     numbers, times = notes.numbers, notes.times
 
     def fetch(indices: Any) -> list[Any]:
-        samples = []
+        samples: list[Any] = []
+        keep = samples.append
         try:
             for position, index in enumerate(indices):
                 numbers[SAMPLE], times[SINCE] = position, monotonic()
-                samples.append(dataset[index])
+                keep(dataset[index])
+                if position == 0 and mover is not None and mover.begin(samples[0], _count(indices)):
+                    samples[0], keep = mover.move(samples[0]), mover.into(samples)
         except StopIteration as stop:
             raise StopInItem(index, describe(dataset, index)) from stop
         return samples
 
     return fetch
+
+
+def _count(indices: Any) -> int:
+    """0 where it cannot be known: a sampler may give any iterable."""
+    return len(indices) if isinstance(indices, list | tuple) else 0
 
 
 def _guarded(get: Fetch, dataset: Any) -> Fetch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from holdfast._system.segments import Segment
 from holdfast._transport.channel import Channel
@@ -12,6 +12,9 @@ from holdfast._transport.logbook import Logbook
 
 from .settings import Settings
 from .sharding import Ranks
+
+if TYPE_CHECKING:
+    from holdfast.policies import Policy
 
 
 class Serves(Protocol):
@@ -50,16 +53,20 @@ class Job:
     tolerant: bool = False  # a policy may leave samples out: all that fail are wanted, not the first
     collate_types: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # what the user added to torch's map
     shard: Ranks | None = None  # whether a stream is divided here, and among whom
+    debugged: tuple[Policy, ...] = ()  # what has to have had its say before a sample that raises is debugged
     snapshot_every: int = 1  # batches of a stream from one state of the data set's own to the next; 0: none
     parts: ClassVar[tuple[str, ...]] = ("dataset", "collate_fn", "worker_init_fn", "collate_types")
 
     def worker(
         self, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
     ) -> Serves:
+        from . import debugger
         from .line import Line
         from .worker import Worker  # which needs to know what a job is
 
-        return Worker(self, post, logbook, Line(channel, segment, post.arena_limit, heard))
+        line = Line(channel, segment, post.arena_limit, heard)
+        debugger.install(post.seat, line, logbook)
+        return Worker(self, post, logbook, line)
 
 
 class Post(NamedTuple):

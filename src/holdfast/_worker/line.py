@@ -9,7 +9,7 @@ from holdfast._system.limits import memory_room
 from holdfast._system.segments import Segment
 from holdfast._transport.arena import Arena, Writer
 from holdfast._transport.channel import Channel
-from holdfast._transport.messages import Extended, Message, pack, unpack
+from holdfast._transport.messages import Close, Extended, Message, Typed, pack, unpack
 
 
 class Line:
@@ -29,6 +29,21 @@ class Line:
 
     def say(self, message: Message) -> None:
         self._channel.send(pack(message))
+
+    def converse(self, message: Message) -> Typed:
+        """Say it, and wait for what the user types. Whatever else comes meanwhile is heard later.
+
+        Who is told to close has nobody to talk to any more.
+        """
+        self.say(message)
+        later: list[Message] = []
+        while not isinstance(heard := self.hear(), Typed):
+            later.append(heard)
+            if isinstance(heard, Close):
+                heard = Typed(None)
+                break
+        self._inbox.extendleft(reversed(later))
+        return heard
 
     def give_back(self, blocks: tuple[int, ...]) -> None:
         """The trainer is done with these."""

@@ -35,6 +35,7 @@ from . import attributes
 from .failing import Failures
 from .fetch import Fetch, fetch_planned, fetcher
 from .job import Job, Post
+from .moving import Mover
 from .noticing import Noticing
 from .stream import EndOfStream, Interrupted, Passed, Refused, Stream, TriedAgain, opened
 
@@ -60,6 +61,7 @@ class Loop(ABC):
         self._put_off: deque[Message] = deque()  # came while we waited for an answer
         self._noticing: Noticing | None = None
         self._to_replay = False
+        self._mover: Mover | None = None  # where batches are collated by default
 
     @abstractmethod
     def _next_message(self) -> Message:
@@ -124,7 +126,7 @@ class Loop(ABC):
             if epoch.changes is not None:
                 attributes.apply(self._job.dataset, epoch.changes)
             self._seeds.seed(epoch.seed, self._post.seat)
-            self._fetch = self._opened() if self._job.iterable else fetcher(self._job, self._logbook)
+            self._fetch = self._opened() if self._job.iterable else fetcher(self._job, self._logbook, self._mover)
         except Exception as error:
             self._fetch = error  # told with the first batch that asks for it
         if self._job.iterable and not epoch.past.batches and epoch.past.state is None:
@@ -164,6 +166,8 @@ class Loop(ABC):
         while guilty:
             guilty = self._answer(load, guilty)
         self._samples = None
+        if self._mover is not None:
+            self._mover.forget()
         self._done()
 
     def _answer(self, load: Load, guilty: list[Report]) -> list[Report]:
@@ -188,6 +192,7 @@ class Loop(ABC):
             self._say(Raised(load.batch, [refused.report], self._mark()))
         except Exception as error:
             self._abandon()
+            self._failures.debug(error, load.index)
             reports = self._reports(error, load.index)
             if self._can_mend(reports):
                 return reports

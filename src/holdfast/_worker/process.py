@@ -16,7 +16,7 @@ from holdfast._transport.channel import Channel, PipeChannel
 from holdfast._transport.logbook import SIZE, STACK, Logbook, Phase
 from holdfast._transport.shipment import Manifest, unload
 
-from . import life
+from . import debugger, life  # noqa: F401  # the debugger now, before the zygote forks: pdb would take each worker 10 ms
 from .job import Errand, Post
 from .surroundings import take_over
 from .worker import report_failure

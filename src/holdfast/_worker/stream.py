@@ -167,14 +167,14 @@ class Stream:
         return self._filled(samples, len(places))
 
     def _filled(self, samples: list[Any], size: int) -> list[Any]:
-        numbers, times = self._numbers, self._times
-        while len(samples) < size and not self._ended:
-            numbers[SAMPLE], times[SINCE] = len(samples), monotonic()
-            try:
-                samples.append(self._one())
-                self.origins.append(self.items - 1)
-            except EndOfStream:
-                self._ended = True
+        numbers, times, one, origins = self._numbers, self._times, self._one, self.origins
+        try:
+            for place in range(len(samples), 0 if self._ended else size):
+                numbers[SAMPLE], times[SINCE] = place, monotonic()
+                samples.append(one())
+                origins.append(self.items - 1)
+        except EndOfStream:
+            self._ended = True
         if not samples or (self._drop_last and len(samples) < size):
             raise EndOfStream
         return samples

@@ -52,7 +52,11 @@ class TaskJob:
     def worker(
         self, post: Post, channel: Channel, logbook: Logbook, segment: Segment, heard: Iterable[bytes]
     ) -> TaskWorker:
-        return TaskWorker(self, post, logbook, Line(channel, segment, post.arena_limit, heard))
+        from . import debugger  # late: the parent, too, has to know what a job is, and needs no pdb
+
+        line = Line(channel, segment, post.arena_limit, heard)
+        debugger.install(post.seat, line, logbook, logbook.of_guest())
+        return TaskWorker(self, post, logbook, line)
 
 
 class TaskWorker:

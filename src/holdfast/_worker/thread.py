@@ -12,17 +12,23 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy
 import torch
+from torch.utils.data import default_collate
 from torch.utils.data._utils import worker as torch_worker
 
 from holdfast._core.mixing import mix
 from holdfast._transport.logbook import Logbook, Phase
-from holdfast._transport.messages import Handed, InitFailed, Message
+from holdfast._transport.messages import Handed, InitFailed, Load, Message
 
+from .baton import Baton
+from .collate import collate_beside
+from .collate_types import are_apart
 from .info import of_thread
 from .job import Job, Post
 from .life import of_this_thread
 from .loop import Loop
+from .moving import Mover
 from .noticing import Noticing
+from .warm import LEAST, Warm
 
 
 class Line(Protocol):
@@ -42,27 +48,59 @@ class _OwnRNG(NamedTuple):
 
 
 class OwnGenerators:
-    """One thread's generators, set for each batch."""
+    """One thread's generators, set for each batch from when somebody has asked for them: it takes longer than a small
+    sample does."""
 
     def __init__(self) -> None:
         kind: Any = getattr(torch_worker, "_RNG", _OwnRNG)
         self._python, self._torch = random.Random(), torch.Generator()
         self._numpy = numpy.random.Generator(numpy.random.PCG64())
-        self.rng = kind(random_generator=self._python, torch_generator=self._torch, numpy_generator=self._numpy)
+        self._rng = kind(random_generator=self._python, torch_generator=self._torch, numpy_generator=self._numpy)
+        self._asked_for, self._batch = False, (0, 0)
+
+    @property
+    def rng(self) -> Any:
+        if not self._asked_for:
+            self._asked_for = True
+            self.seed(*self._batch)
+        return self._rng
 
     def seed(self, seed: int, batch: int) -> None:
-        value = mix(seed, batch)
-        self._python.seed(value)
-        self._torch.manual_seed(value)
-        self._numpy.bit_generator.state = numpy.random.PCG64(value).state
+        self._batch = seed, batch
+        if self._asked_for:
+            value = mix(seed, batch)
+            self._python.seed(value)
+            self._torch.manual_seed(value)
+            self._numpy.bit_generator.state = numpy.random.PCG64(value).state
+
+
+class ThreadInfo(torch_worker.WorkerInfo):
+    """With generators that know when they are asked for."""
+
+    def __init__(self, generators: OwnGenerators, **facts: Any) -> None:
+        object.__setattr__(self, "_generators", generators)
+        super().__init__(**facts, worker_method="thread")
+
+    @property
+    def rng(self) -> Any:
+        return self._generators.rng  # type: ignore[attr-defined]
+
+    @rng.setter
+    def rng(self, _: Any) -> None:
+        """What torch sets it to by default."""
 
 
 class ThreadWorker(Loop):
     """Owns its generators; the job's objects are the trainer's own."""
 
-    def __init__(self, job: Job, post: Post, line: Line, logbook: Logbook) -> None:
-        self._line, self._generators = line, OwnGenerators()
+    def __init__(self, job: Job, post: Post, line: Line, logbook: Logbook, baton: Baton | None) -> None:
+        self._line, self._generators, self._baton = line, OwnGenerators(), baton
         super().__init__(job, post, logbook, self._generators)
+        self._collate = job.collate_fn
+        if job.collate_fn is default_collate and are_apart(job.collate_types):
+            new_tensor = Warm().tensor
+            self._mover = Mover(new_tensor, LEAST)
+            self._collate = collate_beside(new_tensor, LEAST, self._mover)
 
     def initialise(self) -> None:
         job, post, generators = self._job, self._post, self._generators
@@ -77,14 +115,19 @@ class ThreadWorker(Loop):
 
     def _introduce(self, seed: int) -> None:
         job, post = self._job, self._post
-        of_thread.info = torch_worker.WorkerInfo(
-            id=post.seat,
-            num_workers=post.seats,
-            seed=seed,
-            dataset=job.dataset,
-            rng=self._generators.rng,
-            worker_method="thread",
+        of_thread.info = ThreadInfo(
+            self._generators, id=post.seat, num_workers=post.seats, seed=seed, dataset=job.dataset
         )
+
+    def _load(self, load: Load) -> None:
+        if self._baton is None:
+            super()._load(load)
+            return
+        turn = self._baton.begin()
+        try:
+            super()._load(load)
+        finally:
+            self._baton.end(turn)
 
     def _say(self, message: Message) -> None:
         self._line.say(message)
@@ -96,17 +139,17 @@ class ThreadWorker(Loop):
         return error
 
     def _attempt(self, samples: Any) -> None:
-        self._job.collate_fn(samples)
+        self._collate(samples)
 
     def _handed_over(self, batch: int, samples: Any) -> Handed:
-        return Handed(batch, self._job.collate_fn(samples))
+        return Handed(batch, self._collate(samples))
 
 
 @of_this_thread()
-def work_in_thread(job: Job, post: Post, line: Line, logbook: Logbook) -> None:
+def work_in_thread(job: Job, post: Post, line: Line, logbook: Logbook, baton: Baton | None) -> None:
     """Entry of a worker thread: returns when told to close."""
     try:
-        worker = ThreadWorker(job, post, line, logbook)
+        worker = ThreadWorker(job, post, line, logbook, baton)
         worker.initialise()
     except Exception as error:
         line.say(InitFailed(error))

@@ -14,7 +14,7 @@ from torch.utils.data._utils import worker as torch_worker
 from holdfast._system.limits import own_memory
 from holdfast._transport.arena import ArenaFull
 from holdfast._transport.channel import Channel
-from holdfast._transport.codec import Encoded, Encoder
+from holdfast._transport.codec import INLINE, Encoded, Encoder
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.faults import pack_error
 from holdfast._transport.logbook import MEMORY, Logbook, Phase
@@ -22,9 +22,11 @@ from holdfast._transport.messages import InitFailed, Loaded, Message, pack
 from holdfast.errors import CannotSend, SharedMemoryFull
 
 from .collate import collate_into
+from .collate_types import are_apart
 from .job import Job, Post
 from .line import Line
 from .loop import Loop
+from .moving import Mover
 from .noticing import Noticing
 from .seeds import Seeder
 from .settings import take_over
@@ -38,9 +40,12 @@ class Worker(Loop):
     def __init__(self, job: Job, post: Post, logbook: Logbook, line: Line) -> None:
         super().__init__(job, post, logbook, Seeder(torch.initial_seed()))
         self._line, self._encoder = line, Encoder(line.writer)
-        self._collate = collate_into(self._encoder.tensor, job.collate_types)
+        mover = Mover(self._encoder.tensor, INLINE)
+        self._collate = collate_into(self._encoder.tensor, job.collate_types, mover)
         if job.collate_fn is not default_collate:
             self._collate = job.collate_fn
+        elif are_apart(job.collate_types):
+            self._mover = mover
         self._measured = 0.0  # when
 
     def initialise(self) -> None:

@@ -1,0 +1,103 @@
+"""Threads that cannot run at once take turns by batches.
+
+Two threads in Python code hold each other up: whenever one calls into C code that gives up the interpreter, the other
+takes it, and the first has to wait until it gets it back. Loading one batch after the other does the same work
+without that. It has to be found out whether they can run at once, and found out anew, for it depends on the samples, on
+the trainer, and on how many processors are left. See docs/design/13-speed.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import NamedTuple
+
+PATIENCE = 0.1  # seconds; who keeps it for longer may be hanging, and must not stop the others
+WINDOW = 8  # batches by which it is judged
+ALONE = 0.7, 1.25  # processors that all threads use together if only one of them can run at a time
+FIRST, LONGEST = 64, 1024  # batches until it is found out anew
+
+
+class Habit:
+    """Decides whether threads take turns, by how long each batch took and how much of a processor it had."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._seen: list[tuple[float, float]] = []  # of some batches: seconds, and the share of a processor
+        self._without = 0.0  # seconds from batch to batch when they did not take turns
+        self._settled = False  # on taking turns, by the last look
+        self._left, self._pause = 0, FIRST  # batches until the next look, and how many those were
+        self.in_turns = False
+
+    def see(self, seconds: float, share: float, in_turns: bool) -> None:
+        """Of one batch: how long it took, the thread's share of a processor meanwhile, and whether it had its turn."""
+        if in_turns is not self.in_turns:
+            return  # it was begun before the last decision
+        if not self._left:
+            self._seen.append((seconds, share))
+            if len(self._seen) == WINDOW:
+                self._judge(*(sorted(column)[WINDOW // 2] for column in zip(*self._seen)))
+        elif self._left > 1:
+            self._left -= 1
+        else:
+            self._try(in_turns=False)  # could they run at once by now?
+
+    def give_up(self) -> None:
+        """Somebody kept the others waiting for too long."""
+        if self.in_turns:
+            self._settle(in_turns=False)
+
+    def _judge(self, seconds: float, share: float) -> None:
+        if self.in_turns:
+            self._settle(in_turns=seconds <= self._without)
+        elif ALONE[0] <= share * self._threads <= ALONE[1]:
+            self._without = seconds / self._threads
+            self._try(in_turns=True)
+        else:
+            self._settle(in_turns=False)
+
+    def _try(self, *, in_turns: bool) -> None:
+        self.in_turns = in_turns
+        self._left = 0
+        self._seen.clear()
+
+    def _settle(self, *, in_turns: bool) -> None:
+        """So it stays for a while; for a longer one each time that the look was in vain."""
+        self._pause = min(2 * self._pause, LONGEST) if in_turns is self._settled else FIRST
+        self._try(in_turns=in_turns)
+        self._settled, self._left = in_turns, self._pause
+
+
+class Turn(NamedTuple):
+    held: bool
+    cpu: float
+    began: float
+
+
+class Baton:
+    """One for all threads of a crew: who has it loads a batch, if they take turns."""
+
+    def __init__(self, threads: int) -> None:
+        self._lock, self._habit = threading.Lock(), Habit(threads)
+        self._deciding = threading.Lock()
+
+    def begin(self) -> Turn:
+        """Wait for my turn, if need be."""
+        held = False
+        if self._habit.in_turns and not (held := self._lock.acquire(timeout=PATIENCE)):
+            with self._deciding:
+                self._habit.give_up()
+        return Turn(held, time.thread_time(), time.perf_counter())
+
+    def end(self, turn: Turn) -> None:
+        cpu, wall = time.thread_time() - turn.cpu, time.perf_counter() - turn.began
+        if turn.held:
+            self._lock.release()
+        with self._deciding:
+            self._habit.see(wall, cpu / wall if wall else 1.0, turn.held)
+
+
+def baton(threads: int) -> Baton | None:
+    """None where there is nobody to take turns with, or no clock that tells how much of a processor a batch had."""
+    exact = time.get_clock_info("thread_time").resolution <= 1e-5
+    return Baton(threads) if threads > 1 and exact else None

@@ -1,0 +1,152 @@
+"""Threads that cannot run at once take turns by batches; all others are left alone."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from holdfast import DataLoader
+from holdfast._worker import baton
+from holdfast._worker.baton import FIRST, LONGEST, WINDOW, Baton, Habit
+
+
+def shown(habit: Habit, batches: int, free: tuple[float, float], in_turns: tuple[float, float]) -> list[bool]:
+    """What it decides, batch by batch, if each has these seconds and this share of a processor, by how it is loaded."""
+    decided = []
+    for _ in range(batches):
+        habit.see(*(in_turns if habit.in_turns else free), habit.in_turns)
+        decided.append(habit.in_turns)
+    return decided
+
+
+IN_PYTHON = {"free": (2.2, 0.5), "in_turns": (1.0, 1.0)}  # of two threads
+AT_ONCE = {"free": (1.0, 1.0), "in_turns": (1.0, 1.0)}
+
+
+@pytest.mark.parametrize(("seconds", "share", "threads"), [(2.2, 0.5, 2), (2.1, 0.45, 2), (4.4, 0.26, 4), (9, 0.12, 8)])
+def test_threads_that_have_one_processor_together_take_turns(seconds, share, threads):
+    assert shown(Habit(threads), 2 * WINDOW, (seconds, share), (1.0, 1.0))[-1]
+
+
+@pytest.mark.parametrize(
+    ("free", "in_turns"),
+    [
+        ((1.0, 0.95), (1.0, 1.0)),
+        ((1.2, 0.8), (1.0, 1.0)),
+        ((1.6, 0.6), (1.0, 1.0)),
+        ((1.0, 0.02), (1.0, 0.02)),
+        ((1.0, 0.5), (1.0, 0.5)),
+    ],
+    ids=["run at once", "mostly run at once", "gain a little by it", "sleep", "wait half of the time"],
+)
+def test_threads_that_can_run_at_once_or_wait_do_not(free, in_turns):
+    assert not shown(Habit(2), 2 * WINDOW, free, in_turns)[-1]
+
+
+def test_it_is_found_out_anew_whether_they_can_run_at_once():
+    habit = Habit(2)
+    assert shown(habit, 2 * WINDOW, **IN_PYTHON)[-1]
+    decided = shown(habit, FIRST + WINDOW, **AT_ONCE)
+    assert decided[0]
+    assert not decided[-1]
+    assert not any(shown(habit, 10 * LONGEST, **AT_ONCE))
+
+
+def test_looks_in_vain_become_rare():
+    decided = shown(Habit(2), 20 * LONGEST, **IN_PYTHON)
+    assert sum(decided) > 0.98 * len(decided)
+    assert not all(decided[2 * WINDOW :])
+
+
+def test_a_batch_that_was_begun_before_a_decision_has_no_say_in_the_next():
+    habit = Habit(2)
+    shown(habit, 2 * WINDOW, **IN_PYTHON)
+    for _ in range(10 * WINDOW):
+        habit.see(1.0, 1.0, in_turns=False)
+    assert habit.in_turns
+
+
+def test_who_keeps_it_for_too_long_does_not_stop_the_others(monkeypatch):
+    monkeypatch.setattr(baton, "PATIENCE", 0.01)
+    shared = Baton(2)
+    shared._habit.in_turns = True
+    kept = shared.begin()
+    other = shared.begin()
+    assert kept.held
+    assert not other.held
+    assert not shared._habit.in_turns
+    shared.end(other)
+    shared.end(kept)
+    assert shared._lock.acquire(blocking=False)
+
+
+def test_one_thread_alone_has_nobody_to_take_turns_with():
+    assert baton.baton(1) is None
+    assert isinstance(baton.baton(2), Baton)
+
+
+class Watched:
+    """Notes how many threads are in a sample at once."""
+
+    def __init__(self, length: int) -> None:
+        self.length, self.inside, self.most = length, 0, 0
+        self.lock = threading.Lock()
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        with self.lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        torch.rand(64).sort()  # gives up the interpreter
+        with self.lock:
+            self.inside -= 1
+        return index
+
+
+@pytest.fixture
+def turns(monkeypatch):
+    """From the first batch on, whatever the machine is doing."""
+    monkeypatch.setattr(baton.Habit, "see", lambda self, seconds, share, in_turns: None)
+    begin = baton.Habit.__init__
+
+    def in_turns(self, threads):
+        begin(self, threads)
+        self.in_turns = True
+
+    monkeypatch.setattr(baton.Habit, "__init__", in_turns)
+
+
+@pytest.mark.usefixtures("turns")
+@pytest.mark.parametrize("workers", [2, 4])
+def test_in_turns_one_batch_is_loaded_at_a_time_and_all_come_in_order(workers, monkeypatch):
+    monkeypatch.setattr(baton, "PATIENCE", 60)
+    dataset = Watched(400)
+    loader = DataLoader(dataset, batch_size=4, num_workers=workers, workers="thread")
+    assert [int(index) for batch in loader for index in batch] == list(range(400))
+    assert dataset.most == 1
+
+
+class Hangs(Watched):
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.others_are_done = threading.Event()
+        self.loaded: set[int] = set()
+
+    def __getitem__(self, index):
+        if index == 0:
+            assert self.others_are_done.wait(60)
+        self.loaded.add(index)
+        if {4, 5, 6, 7} <= self.loaded:
+            self.others_are_done.set()
+        return index
+
+
+@pytest.mark.usefixtures("turns")
+def test_in_turns_a_sample_that_hangs_does_not_stop_the_other_threads():
+    """The first sample waits for the second batch, which another thread has to load."""
+    loader = DataLoader(Hangs(8), batch_size=4, num_workers=2, workers="thread")
+    assert [int(index) for batch in loader for index in batch] == list(range(8))
