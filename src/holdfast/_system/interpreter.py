@@ -35,7 +35,9 @@ def worker_environ() -> dict[str, str]:
     """
     theirs = os.environ.get("GLIBC_TUNABLES")
     tunables = ":".join([*_GLIBC, theirs] if theirs else _GLIBC)
-    return {**os.environ, **dict.fromkeys(_THREAD_POOLS, "1"), "GLIBC_TUNABLES": tunables}
+    made = {**os.environ, **dict.fromkeys(_THREAD_POOLS, "1"), "GLIBC_TUNABLES": tunables}
+    made.pop("HOLDFAST_RUN", None)  # it has nothing to adopt while it starts, and starts the sooner
+    return made
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import psutil
 
-_MOUNTS = Path("/sys/fs/cgroup")
-_OURS = Path("/proc/self/cgroup")
+from . import cgroups
+
 _NO_LIMIT = 1 << 60  # cgroup v1 writes a number of about this size where v2 writes "max"
 
 
@@ -53,36 +53,12 @@ class MemoryGroup(NamedTuple):
         return self._entry("memory.events", "oom", "") if self.version == 2 else self._number("", "memory.failcnt")
 
     def _number(self, of_v2: str, of_v1: str) -> int | None:
-        text = "".join(_lines(self.folder / (of_v2 if self.version == 2 else of_v1))[:1])
-        return int(text) if text.isdigit() else None
+        return cgroups.number(self.folder / (of_v2 if self.version == 2 else of_v1))
 
     def _entry(self, file: str, of_v2: str, of_v1: str) -> int | None:
-        name = of_v2 if self.version == 2 else of_v1
-        values = (line.split()[1] for line in _lines(self.folder / file) if line.startswith(name + " "))
-        return next((int(value) for value in values), None)
+        return cgroups.entry(self.folder / file, of_v2 if self.version == 2 else of_v1)
 
 
-def memory_groups(ours: Path = _OURS, mounts: Path = _MOUNTS) -> list[MemoryGroup]:
+def memory_groups(ours: Path = cgroups.OURS, mounts: Path = cgroups.MOUNTS) -> list[MemoryGroup]:
     """The memory groups of this process, each followed by those that it lies in."""
-    found = []
-    for line in _lines(ours):
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            found += [MemoryGroup(at, 2) for at in _up_from(mounts, path)]
-        elif "memory" in controllers.split(","):
-            found += [MemoryGroup(at, 1) for at in _up_from(mounts / "memory", path)]
-    return found
-
-
-def _up_from(root: Path, path: str) -> list[Path]:
-    """A group and all that it lies in, whose limits hold as well. A container may see its own group as the root, under
-    another path than it is told: then only the root is there."""
-    inside = Path(path.lstrip("/"))
-    return [root / inside, *(root / outer for outer in inside.parents)]
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
+    return [MemoryGroup(folder, version) for folder, version in cgroups.groups("memory", ours, mounts)]

@@ -89,6 +89,11 @@ def catches(pid: int, signal_number: int) -> bool:
     return _has(_status(f"/proc/{pid}/task/{pid}"), "SigCgt", signal_number)
 
 
+def ignores(pid: int, signal_number: int) -> bool:
+    """Whether the signal does nothing at all to it, by its own will."""
+    return _has(_status(f"/proc/{pid}/task/{pid}"), "SigIgn", signal_number)
+
+
 def handles(pid: int, signal_number: int) -> bool:
     """Whether the signal is on its way to it, or its main thread is inside of the handler: there it is blocked."""
     status = _status(f"/proc/{pid}/task/{pid}")

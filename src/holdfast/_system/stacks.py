@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -120,28 +121,35 @@ def _line(path: str, number: int, function: str) -> str:
 
 def py_spy(pid: int) -> list[Stack]:
     """What py-spy reads, main thread first, without stopping the process: also of one that is stopped or stuck."""
-    program = _find_py_spy()
+    threads = dump(pid, limit=PY_SPY)
+    return [Stack(thread["thread_name"] or "", cut(map(_frame, thread["frames"]))) for thread in threads]
+
+
+def dump(pid: int, *options: str, limit: float) -> list[dict[str, Any]]:
+    """What py-spy says, as it says it, main thread first; ``options`` are more of its own."""
+    program = find_py_spy()
     if program is None:
         raise Unseen("py-spy is not installed")
-    told, complaint = _run([program, "dump", "--nonblocking", "--json", "--pid", str(pid)])
+    told, complaint = _run([program, "dump", "--nonblocking", "--json", *options, "--pid", str(pid)], limit)
     try:
         threads: list[dict[str, Any]] = json.loads(told)
     except ValueError:
         raise Unseen(f"py-spy: {complaint}") from None
-    threads.sort(key=lambda thread: thread["os_thread_id"] != pid)
-    return [Stack(thread["thread_name"] or "", cut(map(_frame, thread["frames"]))) for thread in threads]
+    # In a container it has other numbers there than here, and only the name tells.
+    threads.sort(key=lambda thread: (thread["os_thread_id"] != pid, thread["thread_name"] != "MainThread"))
+    return threads
 
 
 def _frame(frame: dict[str, Any]) -> str:
     return _line(frame["filename"], frame["line"], frame["name"].rpartition(".")[2])
 
 
-def _find_py_spy() -> str | None:
+def find_py_spy() -> str | None:
     beside = os.path.dirname(sys.executable)  # of an environment that was not activated
     return shutil.which("py-spy") or shutil.which("py-spy", path=beside)
 
 
-def _run(command: list[str]) -> tuple[str, str]:
+def _run(command: list[str], limit: float) -> tuple[str, str]:
     """What it says, and what it complains of, within a limit that holds even when it cannot be killed at once."""
     try:
         process = subprocess.Popen(
@@ -150,10 +158,20 @@ def _run(command: list[str]) -> tuple[str, str]:
     except OSError as error:
         return "", f"{error.strerror}"
     try:
-        told, complaint = process.communicate(timeout=PY_SPY)
+        told, complaint = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=PATIENCE)
-        return "", f"no answer within {PY_SPY} s"
+        _end(process)
+        return "", f"no answer within {limit:.1f} s"
     return told, (complaint.splitlines() or [""])[0].removeprefix("Error: ")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill it, and wait no longer than that takes as a rule: a thread takes note of an end that comes later."""
+    process.kill()
+    try:
+        process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+        threading.Thread(target=process.wait, name="holdfast-py-spy-end", daemon=True).start()

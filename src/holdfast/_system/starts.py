@@ -17,6 +17,8 @@ def resolve(start: str, context: Any) -> str:
         raise ValueError(f"start should be one of {', '.join(map(repr, STARTS))}, but got start={start!r}")
     if context is not None and start == "auto":
         start = context if isinstance(context, str) else context.get_start_method() or "auto"
+        if start not in STARTS:
+            raise ValueError(f"multiprocessing_context should be one of Python's own, but starts by {start!r}")
     if start == "auto":
         return "zygote" if HAS_FORK else "standby"
     if start == "forkserver":

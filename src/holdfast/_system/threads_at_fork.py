@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 KEEPER = "holdfast-keeper"  # a thread of ours: whoever starts a worker has the lock without which it does nothing
+_RUNS = "_tstate_lock"  # of a thread, which holds it for as long as it runs
 EXAMINED = 20  # held locks that are looked into; each costs a walk through all objects
 
 
@@ -46,6 +47,9 @@ def held_locks() -> list[str]:
     kinds = (_thread.LockType, type(threading.RLock()))
     # By its true type: isinstance would ask proxies for their __class__, and some warn of being asked.
     held = [lock for lock in gc.get_objects() if issubclass(type(lock), kinds) and _is_held(lock)]
+    members = (vars(module).values() for module in list(sys.modules.values()) if hasattr(module, "__dict__"))
+    of_modules = {id(value) for values in members for value in list(values) if issubclass(type(value), kinds)}
+    held.sort(key=lambda lock: id(lock) not in of_modules)  # a module's own first: users know their names
     names = (next(_names(lock), None) for lock in held[:EXAMINED])
     return sorted({name for name in names if name is not None})
 
@@ -75,5 +79,5 @@ def _names_in(members: dict[Any, Any], lock: object) -> Iterator[str]:
 
 
 def _attributes(module: str, owner: str, members: dict[Any, Any], lock: object) -> Iterator[str]:
-    if module != "threading":  # every thread that runs holds a lock there that says so
-        yield from (f"{owner}.{key}" for key, value in members.items() if value is lock)
+    if module != "threading":
+        yield from (f"{owner}.{key}" for key, value in members.items() if value is lock and key != _RUNS)

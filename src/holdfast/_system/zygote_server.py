@@ -61,7 +61,7 @@ class Server:
         self._trainer_gone = -1
         self._private = [control.fileno(), self._wakeup, wakeup_write]
         signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # holdfast: noqa HL113
         self._poll = select.poll()
         for fd in (control.fileno(), self._wakeup):
             self._poll.register(fd, select.POLLIN)
