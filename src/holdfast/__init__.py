@@ -18,6 +18,7 @@ __all__ = [
     "CannotShipToRanks",
     "Counter",
     "DataLoader",
+    "Debug",
     "DistributedSampler",
     "EmptyDataset",
     "Executor",
@@ -28,7 +29,9 @@ __all__ = [
     "Ledger",
     "LoadedTooLate",
     "LoaderTimeout",
+    "NoPrompt",
     "NoneSample",
+    "NotAdopted",
     "NotThere",
     "Policy",
     "Pool",
@@ -78,6 +81,7 @@ __all__ = [
 _HOMES = {
     "Counter": "counter",
     "DataLoader": "loader",
+    "Debug": "policies",
     "DistributedSampler": "sampling.distributed",
     "Executor": "tasks.executor",
     "Fault": "fault",
@@ -116,6 +120,8 @@ if TYPE_CHECKING:
         LoadedTooLate,
         LoaderTimeout,
         NoneSample,
+        NoPrompt,
+        NotAdopted,
         NotThere,
         PoolBroken,
         RankExited,
@@ -149,7 +155,7 @@ if TYPE_CHECKING:
     from .inventory import manifest
     from .ledger import Ledger
     from .loader import DataLoader
-    from .policies import Policy, Raise, Replace, Retry, Skip, Wait
+    from .policies import Debug, Policy, Raise, Replace, Retry, Skip, Wait
     from .quarantine import Quarantine
     from .ranks.spawning import spawn
     from .recipe import per_worker

@@ -42,6 +42,8 @@ class Fault:
     )
     instead: Any = None  # index of the sample that stands in its place
     lost: tuple[Any, ...] = ()  # indices that were not delivered because of it (a raised batch: all of it)
+    at: str = ""  # for ``holdfast replay``: the batch and all that was random in it; "" where that cannot be had again
+    before: tuple[Any, ...] = ()  # indices that were fetched before it in its batch: they drew random numbers, too
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.reason}; {self.outcome}"
@@ -97,6 +99,7 @@ class Fault:
             "index": plain(self.index),
             "instead": plain(self.instead),
             "lost": [plain(index) for index in self.lost],
+            "before": [plain(index) for index in self.before],
         }
 
     def let_go(self) -> None:
@@ -163,14 +166,17 @@ def _other(action: str, count: int) -> str:
     }.get(action, f"{count} {action}")
 
 
+HEAD = ("epoch", "batch", "sample", "where", "error", "action")
+
+
 def table(faults: list[Fault]) -> list[str]:
-    head = ("epoch", "batch", "sample", "where", "error", "action")
-    rows = [head, *map(_row, faults)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    rows = [HEAD, *map(row, faults)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
-def _row(fault: Fault) -> tuple[str, ...]:
+def row(fault: Fault) -> tuple[str, ...]:
+    """What a table shows of it, as ``HEAD`` says."""
     batch = "" if fault.batch is None else str(fault.batch)
     sample = "" if fault.item is None else f"item {fault.item}"
     if fault.index is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -19,6 +20,7 @@ from holdfast._engine.crew import Crew
 from holdfast._engine.judge import Judge
 from holdfast._engine.notices import Ear
 from holdfast._engine.parking import Parked, Parking
+from holdfast._engine.prompts import debugged
 from holdfast._engine.watch import Watch
 from holdfast._monitor import bundle
 from holdfast._worker import surroundings
@@ -60,30 +62,37 @@ class _Iterator(_BaseDataLoaderIter):
         loader._run.attend(loader)  # before torch draws a seed
         with loader._run.unmoved(loader):
             super().__init__(cast("DataLoader[Any]", _Unasked(loader)))
-        self._counts = self._dataset_kind == _DatasetKind.Iterable  # torch warns of iterables longer than their len
+        self._tally, self._since = loader._tally, 0.0
         self._policy = policy(loader.on_error)
         find = functools.partial(describe, loader.dataset)
         self._sampler, self._deal = loader._index_sampler, loader._deal()  # not the loader, which may hold us
         self._judge = Judge(self._policy, loader.faults, find, auto_collation=self._auto_collation)
         # Items that are too few for a batch are dropped without a word, so nothing can be said then.
-        self._must_give = self._counts and not loader.allow_empty and not loader.drop_last
+        self._must_give = loader._is_iterable and not loader.allow_empty and not loader.drop_last
         self._awaits_first = False
         self._bundle = bundle.place(loader.bundle)
         self._options = bundle.options(loader) if self._bundle else {}
 
     def __next__(self) -> Any:
+        tally, began = self._tally, perf_counter()
         try:
-            if self._awaits_first:
-                return self._first()
-            if self._counts or profiler._is_profiler_enabled:
-                return super().__next__()
-            data: Any = self._next_data()  # without the profiler's record, which costs 10 µs a batch
-        except StopIteration:
-            raise
+            data = self._given()
+            tally.batches += 1
+            return data
         except Exception as error:
-            if self._bundle is not None:
+            if self._bundle is not None and not isinstance(error, StopIteration):
                 bundle.write(self._bundle, error, self._judge.ledger, self._story(), self._options)
             raise
+        finally:
+            self._since = tally.clock(began, self._since)
+
+    def _given(self) -> Any:
+        if self._awaits_first:
+            return self._first()
+        promised = cast("int | None", self._IterableDataset_len_called)  # torch warns of streams that give more
+        if promised is not None or profiler._is_profiler_enabled:
+            return super().__next__()
+        data: Any = self._next_data()  # without the profiler's record, which costs 10 µs a batch
         self._num_yielded += 1
         return data
 
@@ -118,6 +127,7 @@ class _Iterator(_BaseDataLoaderIter):
             seats=self._num_workers,
             settings=gather(),
             tolerant=self._policy.tolerant,
+            debugged=debugged(self._policy),
             collate_types=types_added_by_user(),
             shard=self._ranks(loader.shard),
             snapshot_every=loader.snapshot_every_n_steps,
@@ -133,6 +143,7 @@ class _Iterator(_BaseDataLoaderIter):
         shared = self._shared_seed
         self._progress = begun(loader, self._judge, base, shared)
         self._epoch = self._progress.epoch.number
+        self._since = self._tally.begin()
         if (saved := self._progress.epoch.shared) is not None and saved != shared:
             apply_random_seed(cast("IterDataPipe[Any]", self._dataset), torch.Generator().manual_seed(saved))
         self._awaits_first = self._must_give and not self._progress.given
@@ -221,7 +232,7 @@ class CrewIterator(_Iterator):
         if parked is not None:
             self._judge = parked.judge
         self._parked = parked or Parked(
-            Crew(limits, starter, self._judge, watch, ear, loader._tally), self._judge, starter, job, terms
+            Crew(limits, starter, self._judge, watch, ear, self._tally), self._judge, starter, job, terms
         )
         self._crew = self._parked.crew
 

@@ -51,6 +51,8 @@ class Ledger(Sequence[Fault]):
     ) -> None:
         self.seen = 0
         """Samples drawn for the batches that were delivered, so far in this run. The loader adds to it."""
+        self.carried = 0
+        """Of these, samples that were seen before a state was loaded."""
         self.file = os.path.abspath(file) if file is not None else None
         self.warn = warn
         self._faults: deque[Fault] = deque(maxlen=limit)
@@ -133,6 +135,7 @@ class Ledger(Sequence[Fault]):
 
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Go on from what an earlier run, or we ourselves earlier, had seen and left out."""
+        self.carried += saved["seen"] - self.seen
         self.seen = saved["seen"]
         self._skipped_before += saved["skipped"] - self.skipped
         told_of = {index: bad for index, bad in self._bad.items() if bad.error is None and bad.answer is None}

@@ -56,8 +56,9 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         max_restarts: how many workers that died may be replaced. None: any number, as long as batches keep coming.
         max_shared_memory: bytes of shared memory that all workers together may use for batches. None: what the machine
             or container has.
-        on_error: what to do about a sample that fails: ``"raise"``, ``"skip"``, ``"replace"``, a policy such as
-            ``Retry(3, on=OSError) | Skip(limit=0.01)``, or a function of the fault. What was done is in ``faults``.
+        on_error: what to do about a sample that fails: ``"raise"``, ``"skip"``, ``"replace"``, ``"debug"``, a policy
+            such as ``Retry(3, on=OSError) | Skip(limit=0.01)``, or a function of the fault. What was done is in
+            ``faults``.
         stall_timeout: seconds without progress of a sample after which its worker counts as stalled: reported, and
             then treated as ``on_error`` says. None: reported after 60, and nothing more. 0: never.
         recycle_after: batches after which a worker is replaced by a new one, against code that leaks. Workers of an

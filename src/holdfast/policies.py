@@ -10,6 +10,7 @@ one sample at a time, for exceptions, deaths and stalls alike: the ``error`` of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bdb import BdbQuit
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
     from .fault import Fault
     from .ledger import Ledger
 
-PROGRAMMING_ERRORS: tuple[type[BaseException], ...] = (NameError, ImportError, SyntaxError, NotImplementedError)
+PROGRAMMING_ERRORS: tuple[type[BaseException], ...] = (
+    NameError,
+    ImportError,
+    SyntaxError,
+    NotImplementedError,
+    BdbQuit,  # the user's own word, at a debugger's prompt
+)
 """Never bad data, whatever the policy: raised at once. ``never=`` of a policy adds to them."""
 LONGEST_PAUSE = 30.0
 Kinds = type[BaseException] | tuple[type[BaseException], ...]
@@ -104,10 +111,10 @@ class Policy(ABC):
         """What to do; None when this policy has nothing to say."""
 
     def answer(self, fault: Fault, ledger: Ledger) -> Answer | None:
-        error = fault.error
-        if isinstance(error, self.never) or (self.on is not None and not isinstance(error, self.on)):
-            return None
-        return self._answer(fault, ledger)
+        return self._answer(fault, ledger) if self.concerns(fault.error) else None
+
+    def concerns(self, error: BaseException) -> bool:
+        return not isinstance(error, self.never) and (self.on is None or isinstance(error, self.on))
 
     def __or__(self, other: Policy | str | Callable[[Fault], Any]) -> Policy:
         return Chain((*self.parts(), *policy(other).parts()))
@@ -263,6 +270,24 @@ class Wait(Policy):
 
 
 @dataclass(frozen=True)
+class Debug(Policy):
+    """Gives a debugger's prompt where a sample raised, in the worker that raised it; then the error is raised.
+
+    ``Retry(3) | Debug()`` does so when it fails for the last time. Programming errors are shown, too.
+    """
+
+    on: Kinds | None = None
+    never: Kinds = ()
+
+    def _answer(self, fault: Fault, ledger: Ledger) -> Answer | None:
+        return Stand() if fault.kind in ("exception", "batch") else None
+
+    @property
+    def tolerant(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
 class Ask(Policy):
     """A function of the user's: is given the fault and answers with a policy, the name of one, or None to raise."""
 
@@ -281,6 +306,7 @@ NAMED: dict[str, Callable[[], Policy]] = {
     "replace": Replace,
     "retry": Retry,
     "wait": Wait,
+    "debug": Debug,
 }
 
 
@@ -304,4 +330,7 @@ def _check(name: str, value: object, valid: bool, expected: str) -> None:
         raise ValueError(f"{name} should be {expected}, but got {name}={value!r}")
 
 
-__all__: Sequence[str] = ["Policy", "Raise", "Replace", "Retry", "Skip", "Wait", "is_programming_error", "policy"]
+__all__: Sequence[str] = (
+    *("Debug", "Policy", "Raise", "Replace", "Retry", "Skip", "Wait"),
+    *("is_programming_error", "policy"),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ from .policies import Answer, Kinds, Skip
 if TYPE_CHECKING:
     from .fault import Fault
     from .ledger import Ledger
+
+FIELDS = ("index", "where", "kind", "error", "when")  # of a line
 
 
 @dataclass(frozen=True, init=False)
@@ -47,26 +49,36 @@ class Quarantine(Skip):
 
     def _write(self, fault: Fault) -> None:
         facts = fault.to_dict()
-        line = json.dumps({name: facts[name] for name in ("index", "where", "kind", "error", "when")}) + "\n"
-        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab+", buffering=0) as file:  # one write: several ranks may append to one file
-            file.write((line if _ends_well(file) else f"\n{line}").encode())
+        append(self.path, {name: facts[name] for name in FIELDS})
 
     def known(self, describe: Callable[[Any], str]) -> Iterator[tuple[Any, str]]:
         """(index, where) of every line that still holds. Items of a stream have no index by which to know them."""
-        try:
-            lines = Path(self.path).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return
-        for line in lines:
-            try:
-                entry = json.loads(line)
-                index, where = entry["index"], entry.get("where", "")
-            except (ValueError, TypeError, KeyError):
-                continue  # a line that was cut short when its writer was killed
-            index = tuple(index) if isinstance(index, list) else index  # JSON has no tuples
+        for index, where in listed(self.path):
             if index is not None and (not where or describe(index) in ("", where)):
                 yield index, where
+
+
+def append(path: str | os.PathLike[str], entry: Mapping[str, Any]) -> None:
+    """One more line, with all of ``FIELDS``."""
+    line = json.dumps(entry) + "\n"
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "ab+", buffering=0) as file:  # one write: several ranks may append to one file
+        file.write((line if _ends_well(file) else f"\n{line}").encode())
+
+
+def listed(path: str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
+    """(index, where) of every line; nothing where there is no file."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            index, where = entry["index"], entry.get("where", "")
+        except (ValueError, TypeError, KeyError):
+            continue  # a line that was cut short when its writer was killed
+        yield tuple(index) if isinstance(index, list) else index, where  # JSON has no tuples
 
 
 def _ends_well(file: IO[bytes]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +50,13 @@ class Drawn:
 
 def random_objects(root: object, name: str = "dataset") -> list[tuple[str, Any]]:
     """(path, generator) of each that belongs to ``root``, without the global ones, which are seeded for every batch."""
+    return _random_among(walk(root, name))
+
+
+def _random_among(walked: Iterable[tuple[str, object]]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     shared = {id(generator) for generator in _global_generators()}
-    for path, value in walk(root, name):
+    for path, value in walked:
         if _package(value) is None or id(value) in shared:
             continue
         if not path.startswith(tuple(f"{owner}." for owner, _ in found)):
@@ -99,10 +103,15 @@ def repeated(drawn: Sequence[Drawn], shipped: Mapping[str, int], *, persistent: 
 
 def suspects(root: object, name: str = "dataset") -> list[Finding]:
     """All generators of a data set that has not been run: what would be wrong if they are drawn from at use."""
+    return suspects_among(walk(root, name))
+
+
+def suspects_among(walked: Iterable[tuple[str, object]]) -> list[Finding]:
+    """The same, for who walks once and looks for several things."""
     why = "if it is drawn from in workers, each has its own copy of it and draws the same numbers, again in every epoch"
     return [
         Finding(path, _kind(value), why, _fix(_kind(value)), Severity.WARNING)
-        for path, value in random_objects(root, name)
+        for path, value in _random_among(walked)
     ]
 
 

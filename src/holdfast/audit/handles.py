@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .anatomy import anatomy
 from .files import is_file, is_stream, open_end, recipe
 from .finding import Finding, Severity, target
@@ -17,9 +19,14 @@ _ONE_STREAM = "forked workers share one connection: each takes what was meant fo
 
 def handles(root: object, name: str = "dataset") -> list[Finding]:
     """What of ``root`` is open or running, nearest first; what belongs to a handle is not listed beside it."""
+    return handles_among(walk(root, name))
+
+
+def handles_among(walked: Iterable[tuple[str, object]]) -> list[Finding]:
+    """The same, for who walks once and looks for several things."""
     found: list[Finding] = []
     known: list[str] = []
-    for path, value in walk(root, name):
+    for path, value in walked:
         if path.startswith(tuple(known)):
             continue
         if _is_handle(value):

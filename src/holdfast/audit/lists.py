@@ -21,7 +21,7 @@ def large_containers(root: object, name: str = "dataset", large: int = LARGE) ->
     """Lists and dicts of ``large`` bytes or more in small objects, estimated from a few of these."""
     found = []
     for path, value in walk(root, name):
-        count, bytes_each = _estimate(value)
+        count, bytes_each = estimate(value)
         if count * bytes_each >= large:
             why = f"{count:,} objects, about {count * bytes_each >> 20} MiB, of which each worker comes to have a copy"
             fix = f"{name} = holdfast.share({name})  # one copy for all"
@@ -29,7 +29,7 @@ def large_containers(root: object, name: str = "dataset", large: int = LARGE) ->
     return found
 
 
-def _estimate(value: Any) -> tuple[int, int]:
+def estimate(value: Any) -> tuple[int, int]:
     """How many objects, and the bytes that each takes with what it holds and its place."""
     sampled: list[tuple[Any, ...]]
     try:
@@ -41,15 +41,22 @@ def _estimate(value: Any) -> tuple[int, int]:
             return 0, 0
     except (IndexError, RuntimeError):  # changed by another thread meanwhile
         return 0, 0
-    parts = [part for element in sampled for part in element]
-    times = Counter(map(id, parts))  # one that is met twice is one for all: a label, a number
-    total = sum(_size(part) + _POINTER for part in parts if times[id(part)] == 1)
+    parts = _met_once([part for element in sampled for part in element])
+    total = sum(_size(part) + _POINTER for part in parts)
     return len(value), total // max(1, len(sampled))
 
 
-def _size(value: object) -> int:
-    """Bytes of one object and, one level down, of what it holds."""
-    return _own_size(value) + sum(_own_size(member) for member in _parts(value))
+def _met_once(objects: list[Any]) -> list[Any]:
+    """One that is met twice is one for all: a label, a number."""
+    times = Counter(map(id, objects))
+    return [one for one in objects if times[id(one)] == 1]
+
+
+def _size(value: Any) -> int:
+    """Bytes of one object and, one level down, of what it holds, estimated from a few of that."""
+    sampled = list(_parts(value))
+    held = sum(map(_own_size, _met_once(sampled)))
+    return _own_size(value) + (held * len(value) // len(sampled) if sampled else 0)
 
 
 def _own_size(value: object) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from .anatomy import anatomy
@@ -21,7 +21,7 @@ _NEAR = Limits(depth=4, objects=500)
 def relative_paths(root: object, name: str = "dataset") -> list[Finding]:
     """Relative paths that lead somewhere from the folder the trainer is in now; of a container the first only."""
     found: dict[str, Finding] = {}
-    for path, text in _texts(root, name, USUAL):
+    for path, text in texts(root, name):
         owner = _INDEX.sub("", path)
         if owner not in found and not os.path.isabs(text) and _is_there(text):
             found[owner] = Finding(
@@ -34,9 +34,19 @@ def relative_paths(root: object, name: str = "dataset") -> list[Finding]:
     return list(found.values())
 
 
+def is_absolute(text: str) -> bool:
+    """Of a path that names one file or folder, be it there or not."""
+    return os.path.isabs(text) and not _WILDCARD.search(text)
+
+
+def names_a_place(path: str) -> bool:
+    """Whether an attribute is called as one calls a file or folder: ``dataset.root``, ``dataset.paths[3]``."""
+    return bool(_NAMES_A_PLACE.search(path))
+
+
 def kind_of_emptiness(dataset: object) -> str:
     """What explains that a data set is empty: ``its folder /data/train is empty``; "" when nothing is seen."""
-    places = [(path, text) for path, text in _texts(dataset, "dataset", _NEAR) if "://" not in text]
+    places = [(path, text) for path, text in texts(dataset, "dataset", _NEAR) if "://" not in text]
     named = [text for path, text in places if _NAMES_A_PLACE.search(path)]
     others = [text for _, text in places if os.path.isabs(text)]
     return next((hint for hint in map(_emptiness_of, named + others) if hint), "")
@@ -59,9 +69,14 @@ def _emptiness_of(text: str) -> str:
         return f"{place} cannot be read: {error.strerror}"
 
 
-def _texts(root: object, name: str, limits: Limits) -> Iterator[tuple[str, str]]:
+def texts(root: object, name: str = "dataset", limits: Limits = USUAL) -> Iterator[tuple[str, str]]:
     """(path, text) of whatever looks like a path in the file system."""
-    for path, value in walk(root, name, limits):
+    return texts_among(walk(root, name, limits))
+
+
+def texts_among(walked: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
+    """The same, for who walks once and looks for several things."""
+    for path, value in walked:
         if type(value) is str:
             if 0 < len(value) < _LONGEST and value.isprintable() and _is_path(path, value):
                 yield path, value

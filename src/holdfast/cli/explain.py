@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from typing import Annotated
 
 import typer
 
-from holdfast.pages import Page, pages
+from holdfast.pages import Page, all_pages, rule_pages
 from holdfast.pages.failures import FAILURES, Failure, matching, near
+
+from .style import AsJson, console, print_json
 
 NOT_FOUND = 1
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -19,11 +20,11 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 def explain(
     topic: Annotated[
         list[str] | None,
-        typer.Argument(help="HF201, F28, WorkerDied, a pasted error text, or - to read it from standard input."),
+        typer.Argument(help="HF201, HL101, HD03, F28, WorkerDied, a pasted error text, or - for standard input."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Code, title and body as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Explain an error code, a failure of the field guide, or any error text of torch or multiprocessing.
+    """Explain an error, a lint rule, a failure of the field guide, or any error text of torch or multiprocessing.
 
     Without a topic: the list of all of them.
 
@@ -45,18 +46,22 @@ def _standard_input() -> str:
 
 
 def _named(text: str) -> list[Page]:
-    """What is called so: a code, a number of the field guide, the name of an error."""
+    """What is called so: a code, a number of the field guide, the name of an error. Lint rules have numbers of their
+    own, so HF101 may be either: the error comes first."""
     if number := re.fullmatch(r"[fF](\d{1,2})", text):
         failure = FAILURES.get(f"F{int(number[1]):02}")
         return [_page(failure)] if failure else []
     name = text.removeprefix("holdfast.")
-    return [page for page in pages().values() if name.upper() == page.code or name == page.name]
+    code = name.upper()
+    found = [page for page in all_pages().values() if code == page.code or name == page.name]
+    rule = rule_pages().get(code.replace("HF", "HL", 1)) if code.startswith("HF") else None
+    return [*found, rule] if rule else found
 
 
 def _about(text: str) -> list[Page]:
     """What a text is about: codes of ours that are in it, then failures whose message it has."""
-    codes = dict.fromkeys(re.findall(r"\bHF\d{3}\b", text))
-    return [pages()[code] for code in codes if code in pages()] + [_page(failure) for failure in matching(text)]
+    codes, known = dict.fromkeys(re.findall(r"\bH[FLD]\d{2,3}\b", text)), all_pages()
+    return [known[code] for code in codes if code in known] + [_page(failure) for failure in matching(text)]
 
 
 def _page(failure: Failure) -> Page:
@@ -66,11 +71,11 @@ def _page(failure: Failure) -> Page:
 def _print_page(page: Page, others: list[Page], as_json: bool) -> None:
     if as_json:
         also = [{"code": other.code, "title": other.title} for other in others]
-        print(json.dumps({"code": page.code, "title": page.title, "body": page.body, "others": also}, indent=2))
+        print_json({"code": page.code, "title": page.title, "body": page.body, "others": also})
         return
     body = page.body
     if others:
-        body += "\n## Also in this text\n\n" + "\n".join(f"- {other.code} {other.title}" for other in others) + "\n"
+        body += "\n## See also\n\n" + "\n".join(f"- {other.code} {other.title}" for other in others) + "\n"
     if sys.stdout.isatty():
         _print_markdown(body)
     else:
@@ -78,29 +83,28 @@ def _print_page(page: Page, others: list[Page], as_json: bool) -> None:
 
 
 def _print_markdown(body: str) -> None:
-    from rich.console import Console  # late: it takes longer to import than everything else here
-    from rich.markdown import Markdown
+    from rich.markdown import Markdown  # late: it takes longer to import than everything else here
 
-    Console().print(Markdown(body))
+    console().print(Markdown(body))
 
 
 def _print_index(as_json: bool) -> None:
-    titles = {code: page.title for code, page in pages().items()} | {one.id: one.title for one in FAILURES.values()}
+    titles = {code: page.title for code, page in all_pages().items()} | {one.id: one.title for one in FAILURES.values()}
     if as_json:
-        print(json.dumps([{"code": code, "title": title} for code, title in titles.items()], indent=2))
+        print_json([{"code": code, "title": title} for code, title in titles.items()])
     else:
         print("\n".join(f"{code:<5}  {title}" for code, title in titles.items()))
 
 
 def _print_unknown(text: str, as_json: bool) -> None:
-    if re.fullmatch(r"(HF|F)\d+", text, re.IGNORECASE):
-        close = list(pages() if text[0] in "hH" else FAILURES)
+    if code := re.fullmatch(r"(H[FLD]|F)\d+", text, re.IGNORECASE):
+        close = [one for one in [*all_pages(), *FAILURES] if one.startswith(code[1].upper())]
         lines = [f"there is no {text.upper()}; there are {', '.join(close)}"]
     else:
         close = [failure.id for failure in near(text)]
         lines = ["no failure that is known has this text", *(f"  near: {one} {FAILURES[one].title}" for one in close)]
         lines.append("holdfast explain, without a text, lists all of them")
     if as_json:
-        print(json.dumps({"error": lines[0], "near": close}, indent=2))
+        print_json({"error": lines[0], "near": close})
     else:
         print("\n".join(lines), file=sys.stderr)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .style import FOUND, AsJson, console, print_json
+
 if TYPE_CHECKING:
     from holdfast.gauntlet.judge import Findings
     from holdfast.gauntlet.row import Row, Side
-
-BROKEN = 1
 
 
 def gauntlet(
     only: Annotated[list[str] | None, typer.Option(help="F28, or f28_killed_worker; may be given again.")] = None,
     no_torch: Annotated[bool, typer.Option("--no-torch", help="holdfast's column only.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Failures that are run at the same time.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="What was found, as JSON, when all is done.")] = False,
+    as_json: AsJson = False,
     list_them: Annotated[bool, typer.Option("--list", help="The failures, and those that cannot be shown.")] = False,
     write_pages: Annotated[Path | None, typer.Option(help="Write the pages of the failures into this folder.")] = None,
 ) -> None:
@@ -38,26 +37,24 @@ def gauntlet(
     elif write_pages is not None:
         _write(write_pages)
     elif _some_broken(_run(rows, no_torch, jobs, as_json)):
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(FOUND)
 
 
 def _run(rows: list[Row], no_torch: bool, jobs: int, as_json: bool) -> list[tuple[Row, Findings]]:
-    from rich.console import Console
-
     from holdfast.gauntlet.judge import judged
     from holdfast.gauntlet.row import Side
     from holdfast.gauntlet.table import Report, as_data
 
     sides: list[Side] = [Side.HOLDFAST] if no_torch else [Side.TORCH, Side.HOLDFAST]
     found = []
-    with Report(Console(stderr=as_json), sides, len(rows)) as report:
+    with Report(console(stderr=as_json), sides, len(rows)) as report:
         for row, findings in judged(rows, sides, jobs):
             report.print_row(row, findings)
             found.append((row, findings))
     found.sort(key=lambda pair: pair[0].name)
     report.print_sum(found)
     if as_json:
-        print(json.dumps(as_data(found), indent=2))
+        print_json(as_data(found))
     return found
 
 

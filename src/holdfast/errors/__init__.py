@@ -34,10 +34,12 @@
   - PoolBroken          HF903  a pool that cannot work (a BrokenProcessPool too)
   - TaskExited          HF904  a task called sys.exit
 * HoldfastWarning (a UserWarning)
+  - NoPrompt            HF210  breakpoint(), or on_error="debug", where nobody can type
   - UnshardedStream     HF403  every worker yields the same items
   - RepeatedRandom      HF404  a random generator object that repeats itself in every worker
   - SharedHandle        HF405  an open handle in the data set
   - IteratorPerStep     HF406  a new iterator for every step
+  - NotAdopted          HF501  a loader that ``holdfast run`` leaves to torch
   - ResultLost          HF804  what a rank returned cannot be passed on
 
 A raise site passes facts; the class writes the sentence. Facts are attributes, so a program can read them too. Codes
@@ -46,6 +48,7 @@ never change their meaning; ``holdfast explain HF201`` prints the page of one.
 
 from __future__ import annotations
 
+from .adoption import NotAdopted
 from .base import HoldfastError, HoldfastWarning
 from .data import (
     EmptyDataset,
@@ -64,7 +67,7 @@ from .starting import CannotShip
 from .state import LoadedTooLate, StateMismatch, StateTooNew, StreamDiffers, UnsavableState
 from .tasks import PoolBroken, TaskDied, TaskExited, TaskTimeout
 from .verdict import Verdict
-from .workers import LoaderTimeout, RemoteError, RestartsSpent, WorkerDied, WorkerStalled
+from .workers import LoaderTimeout, NoPrompt, RemoteError, RestartsSpent, WorkerDied, WorkerStalled
 
 __all__ = [
     "AllSamplesBad",
@@ -78,7 +81,9 @@ __all__ = [
     "IteratorPerStep",
     "LoadedTooLate",
     "LoaderTimeout",
+    "NoPrompt",
     "NoneSample",
+    "NotAdopted",
     "NotThere",
     "PoolBroken",
     "RankExited",

@@ -59,8 +59,11 @@ def indented(text: str) -> str:
     return "\n         ".join(text.rstrip().splitlines())
 
 
-def mib(size: int) -> str:
-    return f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
+def size(count: int) -> str:
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"
 
 
 def place(where: str, sample: Any, indices: Any) -> str:

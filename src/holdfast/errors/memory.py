@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pickle import PicklingError
 
-from .base import HoldfastError, mib
+from .base import HoldfastError, size
 
 
 class SharedMemoryFull(HoldfastError):
@@ -18,15 +18,15 @@ class SharedMemoryFull(HoldfastError):
     reason: str
 
     def _what(self) -> str:
-        return f"no room for {mib(self.wanted)} of shared memory"
+        return f"no room for {size(self.wanted)} of shared memory"
 
     def _lines(self) -> dict[str, str]:
         if self.reason == "max_shared_memory":
-            limit = f"max_shared_memory allows {mib(self.limit)} for each worker"
+            limit = f"max_shared_memory allows {size(self.limit)} for each worker"
         else:
-            limit = f"the machine or container has {mib(max(0, self.limit - self.held))} left"
+            limit = f"the machine or container has {size(max(0, self.limit - self.held))} left"
         return {
-            "why": f"{limit}; this worker's arena is {mib(self.held)} already",
+            "why": f"{limit}; this worker's arena is {size(self.held)} already",
             "try": "smaller batches, a smaller prefetch_factor, fewer workers, or let go of batches sooner",
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from .base import HoldfastError, place
+from .base import HoldfastError, HoldfastWarning, place
 from .verdict import Verdict
 
 
@@ -149,3 +149,12 @@ class RemoteError(HoldfastError):
 
     def _lines(self) -> dict[str, str]:
         return {"why": f"shown in place of {self.kind}, which cannot be passed between processes"}
+
+
+class NoPrompt(HoldfastWarning):
+    """A debugger was asked for where nobody can type."""
+
+    code = "HF210"
+
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(f"{what}: there is no terminal for a prompt, and {instead}")

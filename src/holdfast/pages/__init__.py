@@ -1,4 +1,5 @@
-"""What every code means: a page for each error and warning, and the field guide of failures (``pages.failures``)."""
+"""What every code means: a page for each error and warning, for each check of the doctor, and for each lint rule (those
+are with the rules); and the field guide of failures (``pages.failures``)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,29 @@ def pages() -> dict[str, Page]:
     return {path.stem: _read(path) for path in sorted(_FOLDER.glob("HF*.md"))}
 
 
+@cache
+def rule_pages() -> dict[str, Page]:
+    """The pages of all lint rules by their code, in order."""
+    from holdfast.lint.rule import codes, page
+
+    return {code: _page(page(code)) for code in codes()}
+
+
+@cache
+def check_pages() -> dict[str, Page]:
+    """The pages of the doctor's checks by their code, in order."""
+    return {path.stem: _read(path) for path in sorted(_FOLDER.glob("HD*.md"))}
+
+
+def all_pages() -> dict[str, Page]:
+    """Of everything that has a code of ours."""
+    return pages() | rule_pages() | check_pages()
+
+
 def _read(path: Path) -> Page:
-    body = path.read_text(encoding="utf-8")
+    return _page(path.read_text(encoding="utf-8"))
+
+
+def _page(body: str) -> Page:
     code, _, title = body.partition("\n")[0].removeprefix("# ").partition(" ")
     return Page(code, title, body)

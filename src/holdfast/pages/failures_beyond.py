@@ -235,8 +235,9 @@ BEYOND = (
         "current system is 2`.",
         cause="torch compares with the cores this process may use; what is best depends on the data set.",
         promise='`num_workers="auto"` measures.',
-        remedy="Begin with the number of cores you may use (`len(os.sched_getaffinity(0))`) divided by the ranks on "
-        "the machine, and measure.",
+        remedy="`holdfast doctor train.py` loads the same samples with 0, 1, 2, 4 … workers and says how many to use, "
+        "and why; torch's loader or ours. By hand: begin with the number of cores you may use "
+        "(`len(os.sched_getaffinity(0))`) divided by the ranks on the machine, and measure.",
         patterns=(
             r"This DataLoader will create \d+ worker processes[^\n]*",
             r"suggested max number of worker[^\n]*",
@@ -250,7 +251,9 @@ BEYOND = (
         today="Low utilisation; Lightning: `does not have many workers which may be a bottleneck`.",
         cause="Nothing in torch tells time in the loader from time in the model.",
         promise="numbers and a verdict from the loader itself.",
-        remedy="Time `next(batches)` in the loop; compare with a run on one batch that is used again and again.",
+        remedy="`holdfast run train.py` says at the end how much of its time the program waited for data, `holdfast "
+        "doctor train.py` what holds loading back. By hand: time `next(batches)` in the loop; compare with a run on "
+        "one batch that is used again and again.",
         patterns=(
             r"does not have many workers which may be a bottleneck[^\n]*",
             r"Consider increasing the value of the `?num_workers`?[^\n]*",
@@ -263,9 +266,11 @@ BEYOND = (
         "breakpoint() in a worker",
         today="`bdb.BdbQuit`, at once.",
         cause="A worker's standard input is `/dev/null`: the debugger reads an end of file.",
-        promise="a prompt on the trainer's terminal.",
+        promise="A prompt on the trainer's terminal, for one worker at a time; the others go on. Without a terminal it "
+        "is explained, and the program goes on. `holdfast replay TARGET INDEX --pdb` stops in one sample, with the "
+        'random numbers that it had; `on_error="debug"` stops where one raises.',
         remedy="`num_workers=0`, or `dataset[index]` in the trainer.",
         patterns=(r"bdb\.BdbQuit|BdbQuit", r"breakpoint\(\)|set_trace\(\)"),
-        available=False,
+        codes=("HF210",),
     ),
 )

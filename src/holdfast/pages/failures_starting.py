@@ -128,7 +128,7 @@ STARTING = (
         "'shared_memory'`.",
         cause="`mp_context` is an argument of `ProcessPoolExecutor`; `multiprocessing.Pool` takes its context from "
         "`get_context`. `shared_memory` is a submodule that must be imported by name.",
-        promise="This page names the right call.",
+        promise="`holdfast lint` finds it before it runs (HL112), and names the right call.",
         remedy='Write `multiprocessing.get_context("spawn").Pool(4)`, `ProcessPoolExecutor(4, '
         'mp_context=get_context("spawn"))` and `from multiprocessing import shared_memory`.',
         patterns=(

@@ -22,6 +22,7 @@ from holdfast._transport.shipment import unload
 from holdfast._worker.job import Post
 from holdfast._worker.process import introduced
 from holdfast._worker.surroundings import take_over
+from holdfast.adoption.arrival import arrive
 
 from .process import Errand, RankProcess
 from .telling import Telling
@@ -92,6 +93,7 @@ class FromZygote:
         errand = self._errand
         posix_child.lead("stdout", self._ends.stdout)
         _begin_anew(errand.habits.threads)
+        arrive()  # torch was imported before this process was anybody's
         _leave(RankProcess(rank, self._ends.telling(), lambda: errand).live(errand.habits.parent))
 
 

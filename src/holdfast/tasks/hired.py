@@ -174,6 +174,7 @@ class StandIn(Berth):
                 self._has_left = True
                 self.logbook.keep(entry, verdict.stack)
                 self.process.leave(verdict, loading)
+                self._line.hang_up()
 
 
 def _refusal(job: Job, error: Exception) -> Exception:

@@ -14,6 +14,7 @@ from holdfast._core.mixing import mix
 from holdfast._core.tasks import TaskLimits
 from holdfast._engine.launchers import launcher
 from holdfast._system import starts
+from holdfast._system.cpus import cpus
 from holdfast._worker import surroundings
 from holdfast._worker.job import Post
 from holdfast._worker.settings import gather
@@ -81,4 +82,4 @@ def check_owner(works: Works) -> None:
 
 def default_seats() -> int:
     """As many as this process may use at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, int(cpus().allowed))

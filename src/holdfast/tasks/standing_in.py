@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 
-from holdfast._engine.threads import ThreadLine, _close, _pipe
+from holdfast._engine.lines import ThreadLine
+from holdfast._engine.threads import _close, _pipe
 from holdfast._system.process import Process
 from holdfast._transport.logbook import Entry, Logbook
 from holdfast._transport.messages import Message
@@ -60,23 +60,18 @@ class StandInLine(ThreadLine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.RLock()  # type: ignore[assignment]  # a collector may close it while somebody speaks
         self._speakers: deque[int] = deque()
         self.speaker = 0  # pid
 
     def say_for(self, pid: int, message: Message) -> None:
-        with self._lock:
-            self._speakers.append(pid)
-            self.say(message)
+        self._speakers.append(pid)
+        self.say(message)
 
     def hear(self) -> list[Message]:
-        with self._lock:
-            if not self._outbox:
-                return []
-            message, self.speaker = self._outbox.popleft(), self._speakers.popleft()
-            if not self._outbox:
-                self._bell.recv_bytes()
-            return [message]
+        if not self._outbox:
+            return []
+        self.speaker = self._speakers.popleft()
+        return [self._outbox.popleft()]
 
 
 class StandInLogbook(Logbook):

@@ -33,15 +33,17 @@ class Piece(Call):
         self.missing = len(items)
 
     def settle(self, items: Sequence[int], values: list[Any], errors: Mapping[int, BaseException | None]) -> None:
+        settled: list[tuple[Any, BaseException | None]] = []
         for item, value in zip(items, values, strict=True):
             error = errors.get(item)
             if error is None and item in errors:
-                continue
-            self.results[item] = (value, error)
-            self.missing -= 1
-            stream = self._stream()
-            if stream is not None:
-                stream.arrived(self, item)
+                continue  # it is tried again
+            self.results[item] = result = value, error
+            settled.append(result)
+        self.missing -= len(settled)
+        stream = self._stream()
+        if stream is not None:
+            stream.arrived(settled)
 
 
 class Stream(Iterator[Any]):
@@ -81,7 +83,8 @@ class Stream(Iterator[Any]):
 
     def next(self, timeout: float | None = None) -> Any:
         """The next result, or its error raised; ``multiprocessing.TimeoutError`` when it does not come in time."""
-        self.fill()
+        if not self._ended:
+            self.fill()
         if not self._on_the_way:
             failure, self._failure = self._failure, None
             raise failure or StopIteration
@@ -105,10 +108,11 @@ class Stream(Iterator[Any]):
         with self._bell:
             self._bell.wait_for(self.ready, seconds)
 
-    def arrived(self, piece: Piece, item: int) -> None:
+    def arrived(self, results: list[tuple[Any, BaseException | None]]) -> None:
+        """Those of a piece that came together: who waits is told once, as that costs more than a small result."""
         with self._bell:
             if not self._ordered:
-                self._arrived.append(piece.results[item])
+                self._arrived.extend(results)
             self._bell.notify_all()
 
     def close(self, error: BaseException | None = None) -> None:

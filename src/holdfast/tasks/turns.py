@@ -117,6 +117,8 @@ class Turns:
         while not is_enough() and not works.closed and time.monotonic() < until:
             if self._errands:
                 self._run_errands()
+            if works.prompts.asked:
+                works.prompts.relay()
             self._armed = works.waiter.changes, works.next_deadline()
             wait = works.waiter.wait_awake if awake and works.is_prompt else works.waiter.wait
             ready = wait(min(until, self._armed[1]) - time.monotonic())

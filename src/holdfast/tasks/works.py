@@ -40,12 +40,13 @@ from holdfast._engine.autopsy import examine
 from holdfast._engine.berth import Berth
 from holdfast._engine.docket import Whose
 from holdfast._engine.launchers import Launcher
+from holdfast._engine.prompts import Prompts
 from holdfast._engine.roster import Exited, Roster
 from holdfast._system.memory_events import OomWatch
 from holdfast._system.process import Process
 from holdfast._system.waiting import MOMENT
 from holdfast._transport import messages
-from holdfast._transport.logbook import Phase
+from holdfast._transport.logbook import Entry, Phase
 from holdfast._transport.messages import Did, Message
 from holdfast.errors import PoolBroken, Verdict
 
@@ -83,6 +84,7 @@ class Works:
         self.closed = self.draining = False
         self.is_prompt = False  # the latest task took no time to speak of
         self._streams = 0  # that have more to submit
+        self.prompts = Prompts(self._roster, self._doing, lock=self.lock)
         leaving.close_at_exit(self)
 
     @property
@@ -195,7 +197,7 @@ class Works:
             case Exited():
                 self._on_exit(who, message.berth)
             case _:
-                raise AssertionError(f"a pool's worker does not send {message}")
+                self.prompts.hear(who, message)
 
     def calls(self) -> set[Call]:
         """Those that are not done."""
@@ -331,6 +333,13 @@ class Works:
         self._roster.close()
         self._launcher.close()
         self._outlet.close()
+
+    def _doing(self, entry: Entry) -> str:
+        task = self._tasks.get(entry.batch)
+        if task is None or entry.phase is not Phase.RUNNING:
+            return entry.words()
+        item = task.todo[0] if len(task.todo) == 1 else entry.sample
+        return f"in {task.call.describe(item) if item in task.todo else task.call.kit.name}"
 
     def _whose(self, who: Worker) -> Whose:
         return Whose(who.seat, who.life, self._roster[who].process.pid)
