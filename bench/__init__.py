@@ -1,1 +1,1 @@
-"""The benchmark: `python -m bench` prints ratios to stock torch, all measured in one run on one machine."""
+"""The benchmark: `python -m bench` puts holdfast beside its peers, all in one run on one machine, and prints ratios."""

@@ -1,0 +1,1 @@
+"""What is measured, room by room. Each module has a list `CONTESTS`."""

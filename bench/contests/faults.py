@@ -1,0 +1,37 @@
+"""What faults cost, and what a loader takes from a container: memory and descriptors."""
+
+from __future__ import annotations
+
+from bench.contest import Contest, Target
+from bench.peers import PEERS, SHARED
+
+CONTROL = "holdfast, no kills"  # the same measurement without kills: how much two epochs differ anyway
+
+# Threads have one copy by nature, and Ray a store of its own, of which this measurement would see nothing.
+_HEAVY = (
+    SHARED.name, "holdfast", "torch fork", "torch forkserver", "torch spawn", "StatefulDataLoader",
+    "torchdata nodes, processes", "SPDL processes", "Grain processes",
+)  # fmt: skip
+
+CONTESTS = [
+    Contest(
+        "kills", "a worker is killed every 100 batches (quick: 20), 1 ms of work for a sample",
+        "of its rate without kills", "bench.measures.kills:kept", (*PEERS, CONTROL),
+        settings={"work": "faulty:storm"}, targets={CONTROL: Target(0.9)}, rounds=3,
+    ),
+    Contest(
+        "recovery", "from the kill of a worker to the batch that was lost by it",
+        "ms", "bench.measures.kills:recovery", tuple(PEERS), better="less",
+        settings={"work": "faulty:recovery"}, rounds=3,
+    ),
+    Contest(
+        "array", "memory for a data set that is an array of 1 GB (quick: 0.2 GB), 4 workers",
+        "MB", "bench.measures.weight:start", _HEAVY, better="less", champion=SHARED.name,
+        settings={"work": "array:array", "workers": 4}, rounds=1,
+    ),
+    Contest(
+        "keeping", "descriptors for 10,000 kept batches (quick: 1,000)",
+        "descriptors", "bench.measures.keeping:start", tuple(PEERS), better="less",
+        settings={"work": "sized:sized"}, rounds=1,
+    ),
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Holdfast by itself: what has no peer."""
