@@ -1,8 +1,11 @@
-# Every target makes its own .venv when it is missing or older than pyproject.toml and constraints.txt.
+# Every target makes its own .venv when it is missing or older than pyproject.toml and constraints.txt. The benchmark
+# has one of its own, .venv-bench, for the peers that it compares with are no dependencies.
 
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+BENCH := .venv-bench/bin
+BENCH_STAMP := .venv-bench/.installed
 
 .PHONY: help demo test check torture bench clean
 
@@ -11,8 +14,8 @@ help:
 	@echo "make test     check + all tests that are not slow, with real processes and real faults"
 	@echo "make check    ruff and mypy only"
 	@echo "make torture  the slow tests"
-	@echo "make bench    ratios to stock torch, in one run (ARGS=--quick for a smoke run)"
-	@echo "make clean    remove what the tools made, and .venv"
+	@echo "make bench    holdfast beside its peers, in one run: ratios (QUICK=1: a short look; ARGS=--list: of what)"
+	@echo "make clean    remove what the tools made, .venv and .venv-bench"
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -33,9 +36,14 @@ test: check
 torture: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow $(ARGS)
 
-bench: $(STAMP)
-	$(BIN)/python -m bench $(ARGS)
+$(BENCH_STAMP): pyproject.toml constraints.txt bench/requirements.txt
+	test -x $(BENCH)/python || $(PYTHON) -m venv .venv-bench
+	$(BENCH)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . -r bench/requirements.txt
+	touch $@
+
+bench: $(BENCH_STAMP)
+	$(BENCH)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench bench/results/quick build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

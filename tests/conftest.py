@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -47,6 +48,15 @@ def warm_zygote():
     resource_tracker.ensure_running()
     multiprocessing.Value("i")
     holdfast.warm()
+
+
+@pytest.fixture(autouse=True)
+def own_interrupt() -> Iterator[None]:
+    """A debugger leaves its own handler of Ctrl-C behind, which the next test is not to meet."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if signal.getsignal(signal.SIGINT) is not before:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -71,3 +71,9 @@ def test_a_function_fits_on_the_screen():
 def test_only_one_room_knows_the_platform():
     elsewhere = [path for path in MODULES if SOURCE / "_system" not in path.parents]
     assert not [check for path in elsewhere for check in platform_checks(path)]
+
+
+def test_no_two_test_modules_have_one_name():
+    """They are imported by it, and pytest refuses the second."""
+    names = [path.stem for path in Path(__file__).parent.rglob("*.py") if path.stem != "conftest"]
+    assert sorted(set(names)) == sorted(names)

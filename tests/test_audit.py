@@ -698,6 +698,16 @@ def test_an_array_and_a_long_list_of_one_object_are_not_noted():
     assert not large_containers(Holder(array=numpy.zeros(10_000_000), same=[None] * 10_000_000, one=["x"] * 5_000_000))
 
 
+def test_long_lists_in_a_dict_count_as_a_whole():
+    files = {f"class {c}": [f"/data/class {c}/{n:05}.jpg" for n in range(1000)] for c in range(400)}
+    (finding,) = large_containers(Holder(files=files))
+    assert finding.path == "dataset.files"
+    size = sum(sys.getsizeof(names) + sum(map(sys.getsizeof, names)) for names in files.values())
+    told = int(finding.why.split("about ")[1].split(" MiB")[0])
+    assert told == pytest.approx(size / 2**20, rel=0.15)
+    assert not large_containers(Holder(files={name: ["x"] * 100_000 for name in "abc"}))
+
+
 def test_the_members_of_a_dict_count():
     (finding,) = large_containers(Holder(table={str(i): {"label": i} for i in range(100_000)}))
     assert finding.path == "dataset.table"

@@ -346,6 +346,7 @@ RANK = """
 """
 
 
+@pytest.mark.slow
 def test_ranks_whose_folders_differ_get_the_list_of_rank_0(tmp_path):
     for rank, files in enumerate((20, 21)):
         fill(tmp_path / str(rank), *map(str, range(files)))

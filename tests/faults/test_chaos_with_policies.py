@@ -108,7 +108,7 @@ class Hungry:
 
 loader = DataLoader(Hungry(), batch_size=4, num_workers=2, on_error="skip")
 came = [index for batch in loader for index in batch.tolist()]
-skipped = sorted(fault.index for fault in loader.faults if fault.action == "skipped")
+skipped = sorted({fault.index for fault in loader.faults if fault.action == "skipped"})  # one may be tried for another
 causes = {str(fault.error).split("why    ")[1].splitlines()[0] for fault in loader.faults if fault.action == "skipped"}
 print(len(came), skipped, sorted(set(range(120)) - set(came)))
 print(causes)

@@ -123,7 +123,7 @@ UNFINISHED = """
 """
 
 
-@pytest.mark.parametrize("start", ["zygote", "fork"])
+@pytest.mark.parametrize("start", ["zygote", pytest.param("fork", marks=pytest.mark.slow)])
 def test_leaving_with_an_unfinished_iterator_is_silent_and_quick(tmp_path, start):
     path = script(tmp_path, UNFINISHED.format(start=start, persistent=start == "zygote"))
     with started(*TELLING, path, **ONE_THREAD) as trainer:
@@ -181,7 +181,15 @@ def orphans(trainer: Trainer, limit: float) -> tuple[list[int], float]:
     return left, seconds
 
 
-@pytest.mark.parametrize(("how", "start"), [(C_LOOP, "zygote"), (C_LOOP, "fork"), (C_LOOP, "spawn"), (SLEEP, "zygote")])
+@pytest.mark.parametrize(
+    ("how", "start"),
+    [
+        (C_LOOP, "zygote"),
+        (C_LOOP, "fork"),
+        pytest.param(C_LOOP, "spawn", marks=pytest.mark.slow),
+        pytest.param(SLEEP, "zygote", marks=pytest.mark.slow),
+    ],
+)
 def test_workers_end_with_a_killed_trainer_whatever_they_do(tmp_path, how, start):
     path = script(tmp_path, BUSY.format(how=how, start=start, call="train()"))
     with started(path) as trainer:
@@ -219,6 +227,7 @@ def test_an_iterator_goes_on_after_the_thread_that_made_it(start):
     assert iterator.restarts == 0
 
 
+@pytest.mark.slow  # what stock torch does, which the gauntlet shows too
 def test_today_busy_workers_outlive_a_killed_trainer(tmp_path):
     source = BUSY.replace("from holdfast import", "from torch.utils.data import").replace(
         "start=", "multiprocessing_context="
@@ -328,10 +337,10 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.parametrize(("start", "resume"), [("zygote", True), ("zygote", False)])
-def test_persistent_workers_survive_ctrl_c_that_the_program_catches(tmp_path, start, resume):
+@pytest.mark.parametrize("resume", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_persistent_workers_survive_ctrl_c_that_the_program_catches(tmp_path, resume):
     go = tmp_path / "go"
-    path = script(tmp_path, INTERRUPTED.format(start=start, resume=resume, go=str(go)))
+    path = script(tmp_path, INTERRUPTED.format(start="zygote", resume=resume, go=str(go)))
     with started(path, **ONE_THREAD) as trainer:
         assert trainer.line() == "training"
         wait_until(trainer.waits)  # an interrupt in the middle of our own work costs the workers, and no batch
@@ -343,6 +352,7 @@ def test_persistent_workers_survive_ctrl_c_that_the_program_catches(tmp_path, st
     assert (ran.status, ran.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_loader_works_after_ctrl_c_while_its_workers_were_started(tmp_path):
     """The interrupt comes while the trainer waits for the answer of a zygote that is still importing torch."""
     path = script(
@@ -391,6 +401,7 @@ def test_a_loader_works_after_ctrl_c_while_its_workers_were_started(tmp_path):
 # -- the zygote and those who share it ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_file_edited_during_training_costs_no_running_worker(tmp_path, monkeypatch):
     """The next crew gets the new code from a new zygote; the workers of the old one go on."""
     monkeypatch.syspath_prepend(tmp_path)

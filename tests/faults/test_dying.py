@@ -62,6 +62,12 @@ def indices(loader) -> list[int]:
     return [int(index) for batch in loader for index in batch[0]]
 
 
+def deaths(loader) -> list[int | None]:
+    """Where workers died. Who dies when the others can do what is left has no successor: ``restarts`` may be fewer."""
+    assert {fault.kind for fault in loader.faults} <= {"death"}
+    return sorted(fault.index for fault in loader.faults)
+
+
 # -- once: nothing is lost ---------------------------------------------------------------------
 
 
@@ -80,9 +86,8 @@ def indices(loader) -> list[int]:
 def test_a_death_at_a_sample_costs_nothing(kind, how, start):
     calm = rows(seeded(Noisy(40), start=start))
     loader = seeded(Faulty(Noisy(40), kind(17, how, once=True)), start=start)
-    iterator = iter(loader)
-    assert rows(iterator) == calm
-    assert iterator.restarts == 1
+    assert rows(loader) == calm
+    assert deaths(loader) == [17]
 
 
 @pytest.mark.parametrize("sample", [0, 3, 4, 39])
@@ -101,9 +106,9 @@ def test_it_makes_no_difference_how_many_workers_there_are(workers):
 def test_a_segfault_and_sys_exit_once_cost_nothing():
     calm = rows(seeded(Noisy(40)))
     dataset = Faulty(Noisy(40), SegfaultsAt(9, once=True), QuitsAt(22, once=True))
-    iterator = iter(seeded(dataset))
-    assert rows(iterator) == calm
-    assert iterator.restarts == 2
+    loader = seeded(dataset)
+    assert rows(loader) == calm
+    assert deaths(loader) == [9, 22]
 
 
 @pytest.mark.parametrize("start", ["zygote", "fork"])
@@ -172,12 +177,12 @@ def test_a_worker_that_dies_in_worker_init_fn_is_started_again(start):
     once = Once()
 
     def init(worker):
-        if worker == 1 and once.first():
+        if once.first():
             os.kill(os.getpid(), signal.SIGKILL)
 
-    iterator = iter(seeded(Noisy(40), worker_init_fn=init, start=start))
-    assert rows(iterator) == rows(seeded(Noisy(40)))
-    assert iterator.restarts == 1
+    loader = seeded(Noisy(40), worker_init_fn=init, start=start, num_workers=1)
+    assert rows(loader) == rows(seeded(Noisy(40)))
+    assert loader.restarts == 1
 
 
 def test_a_run_goes_on_when_the_zygote_is_killed():
@@ -198,7 +203,7 @@ def test_a_run_goes_on_when_the_zygote_is_killed():
 def test_a_new_loader_works_when_the_zygote_was_killed():
     from holdfast._system.zygote import zygote
 
-    for _ in range(3):
+    for _ in range(2):
         pid = zygote()._popen.pid
         os.kill(pid, signal.SIGKILL)  # and on at once: it may not have ended yet
         assert indices(seeded(Noisy(12))) == list(range(12))
@@ -375,9 +380,9 @@ def test_poison_in_two_samples_of_a_batch_and_in_two_batches():
 def test_an_innocent_batch_is_not_blamed_for_deaths_at_other_samples():
     """Every sample of the batch kills its worker once: four deaths in one batch, none twice at the same place."""
     faults = [DiesAt(index, once=True) for index in range(4, 8)]
-    iterator = iter(seeded(Faulty(Noisy(24), *faults)))
-    assert rows(iterator) == rows(seeded(Noisy(24)))
-    assert iterator.restarts == 4
+    loader = seeded(Faulty(Noisy(24), *faults))
+    assert rows(loader) == rows(seeded(Noisy(24)))
+    assert deaths(loader) == [4, 5, 6, 7]
 
 
 # -- enough is enough --------------------------------------------------------------------------
@@ -453,6 +458,7 @@ def test_a_death_is_noticed_by_a_program_that_ignores_sigchld(tmp_path, monkeypa
     assert (tmp_path / "struck").exists()
 
 
+@pytest.mark.slow  # what stock torch does, which the gauntlet shows too
 def test_today_a_death_is_not_noticed_by_a_program_that_ignores_sigchld(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     how = "multiprocessing_context='fork', collate_fn=lambda samples: samples[0]"
@@ -484,6 +490,6 @@ def test_looking_at_a_dead_worker_does_not_hide_its_death():
 
 
 def test_the_loader_says_how_many_workers_were_replaced():
-    loader = seeded(Faulty(Noisy(40), DiesAt(17, once=True)))
+    loader = seeded(Faulty(Noisy(40), DiesAt(17, once=True)), num_workers=1)
     assert indices(loader) == list(range(40))
     assert loader.restarts == 1

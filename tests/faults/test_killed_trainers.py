@@ -85,7 +85,9 @@ def storm(warm: Reaper, name: str, folder: Path, seed: int, kills: int, often_au
     return seconds
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "map")) for name in CASES]
+)
 def test_a_run_whose_trainer_is_killed_is_bit_by_bit_the_undisturbed_one(name, warm, tmp_path):
     seconds = storm(warm, name, tmp_path, SEED, kills=3, often_auto=0.2)
     print(f"{len(seconds)} kills; workers outlived their trainer by {max(seconds):.2f} s at most")

@@ -71,6 +71,7 @@ def test_a_lock_held_in_the_trainer_and_openmp_do_not_stop_the_workers(a_lock_is
     assert flat(DataLoader(NeedsTheLock(), batch_size=4, num_workers=2, timeout=30)) == expected
 
 
+@pytest.mark.slow  # what stock torch does, which the gauntlet shows too
 def test_today_a_lock_held_in_the_trainer_stops_the_workers(tmp_path):
     path = script(
         tmp_path,
@@ -153,6 +154,7 @@ def test_code_that_has_no_file_works_as_in_a_notebook(tmp_path, monkeypatch, way
     assert (tmp_path / "ran").read_text() == "x"
 
 
+@pytest.mark.slow  # what stock torch does, which the gauntlet shows too
 def test_today_a_lambda_cannot_be_pickled_under_spawn(tmp_path):
     path = script(
         tmp_path,
@@ -169,6 +171,7 @@ def test_today_a_lambda_cannot_be_pickled_under_spawn(tmp_path):
     assert "lambda" in ran.err
 
 
+@pytest.mark.slow  # what stock torch does, which the gauntlet shows too
 def test_today_a_script_without_a_main_guard_runs_again_in_its_workers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = script(
@@ -365,6 +368,7 @@ def test_environment_and_directory_set_late_reach_the_next_crew(start, tmp_path,
     assert list(loader) == [("yes", None, str(tmp_path))] * 2
 
 
+@pytest.mark.slow
 def test_the_directory_in_which_the_first_crew_started_may_be_removed(tmp_path, monkeypatch):
     path = script(
         tmp_path,

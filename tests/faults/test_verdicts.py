@@ -328,6 +328,7 @@ def test_a_trainer_without_stderr_loads_as_ever(tmp_path, start):
     assert closed.stdout == b"[0, 1, 2, 3, 4, 5]\n"
 
 
+@pytest.mark.slow
 def test_a_trainer_that_closed_its_stderr_loads_as_ever(tmp_path):
     path = script(tmp_path, SPEAKS.format(start="zygote"))
     path.write_text(path.read_text().replace("import os, sys", "import os, sys; sys.stderr.close()"))

@@ -117,6 +117,7 @@ def _append(path: str, ready, start: int) -> None:
     indices(loader)
 
 
+@pytest.mark.slow
 def test_several_ranks_write_to_one_file(tmp_path):
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(2)

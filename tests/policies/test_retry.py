@@ -85,7 +85,8 @@ def test_a_sample_that_ends_workers_is_tried_in_new_ones(on_error, deaths):
     loader = trial(Faulty(Noisy(), DiesAt(9)), on_error=on_error)
     assert indices(loader)[2][0::2] == [8, 10]
     (fault,) = loader.faults.filter(action="skipped")
-    assert (fault.attempts, loader.restarts) == (deaths, deaths)
+    assert fault.attempts == deaths
+    assert deaths - 1 <= loader.restarts <= deaths  # the last one may still be due when the epoch is over
     assert isinstance(fault.error, WorkerDied)
     assert f"tried {deaths} times" in str(fault.error)
     assert len(loader.faults.filter(kind="death")) == deaths

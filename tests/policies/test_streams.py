@@ -132,7 +132,7 @@ def test_errors_of_the_program_are_raised(crew):
     assert [each.action for each in loader.faults] == ["raised"]
 
 
-@pytest.mark.parametrize("crew", CREWS)
+@pytest.mark.parametrize("crew", ["trainer", *(pytest.param(crew, marks=pytest.mark.slow) for crew in [*CREWS][1:])])
 def test_a_stream_that_only_raises_is_given_up(crew):
     class Broken(Stream):
         def __iter__(self):

@@ -88,6 +88,7 @@ def test_a_program_waits_for_the_ranks_that_it_did_not_join(how, tmp_path):
     assert {path.name for path in tmp_path.glob("done *")} == {"done 0", "done 1"}
 
 
+@pytest.mark.slow
 def test_a_program_ends_its_daemons(tmp_path):
     code = """
     ranks = spawn(acts.wait_for, (Path(),), nprocs=2, join=False, daemon=True, start_method="zygote")
@@ -149,6 +150,7 @@ def test_a_program_without_input_and_output_has_ranks(how, tmp_path):
     assert (tmp_path / "result").read_text() == "[None, None]"
 
 
+@pytest.mark.slow
 def test_the_failure_of_a_rank_that_nobody_joined_is_told_at_the_end(tmp_path):
     program = start(tmp_path, "spawn(lambda rank: sys.exit(0), join=False, start_method='zygote')")
     _, err = program.communicate(timeout=60)

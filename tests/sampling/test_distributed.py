@@ -208,6 +208,7 @@ def test_a_rank_is_never_guessed(monkeypatch, surroundings, arguments, said):
         DistributedSampler(range(10), *arguments)
 
 
+@pytest.mark.slow
 def test_in_a_process_group_it_is_where_that_says(tmp_path):
     """Two real ranks, whose environment says something else."""
     program = textwrap.dedent(

@@ -157,6 +157,7 @@ def test_the_last_one_to_let_go_of_a_named_one_removes_it(names):
     assert names() == []
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_removes_its_named_ones(names):
     code = f"""
 import pickle, tempfile, torch

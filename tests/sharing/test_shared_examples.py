@@ -18,6 +18,7 @@ def run(name: str, *args: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_four_ways_to_sum_a_tensor_give_one_number():
     assert [line.split()[-1] for line in run("sums.py")] == ["499999500000.0"] * 4
 

@@ -86,6 +86,18 @@ class Waits(Noisy):
         return index
 
 
+def rests(pid: int) -> bool:
+    """It sleeps and is not woken for a tenth of a second, as it is all the time by a wait for the interpreter."""
+    before = switches(pid)
+    time.sleep(0.1)
+    return switches(pid) == before and proc.look(pid).state == "S"
+
+
+def switches(pid: int) -> list[str]:
+    status = Path(f"/proc/{pid}/task/{pid}/status").read_text()
+    return [line for line in status.splitlines() if "ctxt_switches" in line]
+
+
 class Interrupts(Noisy):
     """Once, when the trainer waits for a sample, there is a Ctrl-C."""
 
@@ -96,8 +108,8 @@ class Interrupts(Noisy):
     def __getitem__(self, index: int) -> int:
         if index == 4:
             deeds.await_file(self.folder / "waits")
-            while (call := proc.look(self.trainer).call) is None or call.name not in ("poll", "ppoll"):
-                time.sleep(0.005)
+            while not rests(self.trainer):
+                pass
             if not (self.folder / "sent").exists():
                 (self.folder / "sent").touch()
                 os.kill(self.trainer, signal.SIGINT)

@@ -18,6 +18,8 @@ import pytest
 from deeds import SQUARES, square
 
 from holdfast import Pool, PoolBroken
+from holdfast._system.cpus import Cpus
+from holdfast.tasks import making
 
 STARTS = ["zygote", "fork", "spawn", "standby"]
 SOON = 20.0  # seconds that a result may take on a busy machine
@@ -372,3 +374,9 @@ def test_wrong_arguments_of_a_map_are_refused_at_once(pool):
                 getattr(pool, method)(square, range(3), size)
         with pytest.raises(TypeError, match="not iterable"):
             getattr(pool, method)(square, 5)
+
+
+@pytest.mark.parametrize(("quota", "seats"), [(None, 8), (2.5, 2), (0.5, 1)])
+def test_there_are_as_many_processes_as_the_container_allows(monkeypatch, quota, seats):
+    monkeypatch.setattr(making, "cpus", lambda: Cpus(16, 8, quota))
+    assert making.default_seats() == seats

@@ -260,7 +260,9 @@ def test_who_kills_the_parent_kills_its_workers_within_a_second(kind, how, tmp_p
         assert ends.come(1.0)
 
 
-@pytest.mark.parametrize("then", ["results[0].get()", "pool.map(deeds.square, range(10))"])
+@pytest.mark.parametrize(
+    "then", ["results[0].get()", pytest.param("pool.map(deeds.square, range(10))", marks=pytest.mark.slow)]
+)
 def test_ctrl_c_ends_a_wait_at_once_with_one_traceback_and_no_orphans(then, tmp_path):
     with started(tmp_path, program("pool", "spins", then)) as process:
         ends = worker_ends(tmp_path, process)
@@ -290,7 +292,7 @@ def test_ctrl_c_leaves_a_pool_that_works(tmp_path):
     assert run(tmp_path, HEAD + textwrap.dedent(use)) == "interrupted\n[0, 1, 4]\n"
 
 
-@pytest.mark.parametrize("how", ["sleeps", "holds the interpreter"])
+@pytest.mark.parametrize("how", [pytest.param("sleeps", marks=pytest.mark.slow), "holds the interpreter"])
 def test_a_program_that_ends_ends_its_pool(how, tmp_path):
     with started(tmp_path, program("pool", how, "")) as process:
         ends = worker_ends(tmp_path, process)
@@ -319,7 +321,7 @@ def test_a_program_that_ends_waits_for_the_futures_of_its_executor(tmp_path):
     assert out.splitlines()[0] == "spoken"
 
 
-@pytest.mark.parametrize("kind", ["pool", "executor"])
+@pytest.mark.parametrize("kind", ["pool", pytest.param("executor", marks=pytest.mark.slow)])
 def test_a_program_may_end_with_an_idle_pool_in_a_global(kind, tmp_path):
     use = f"""
     {"pool = Pool(2)" if kind == "pool" else "pool = Executor(2)"}
@@ -328,6 +330,7 @@ def test_a_program_may_end_with_an_idle_pool_in_a_global(kind, tmp_path):
     assert run(tmp_path, HEAD + textwrap.dedent(use)) == "[0, 1, 4]\n"
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_ends_its_pool(tmp_path):
     with started(tmp_path, program("pool", "spins", "raise SystemExit(7)")) as process:
         ends = worker_ends(tmp_path, process)

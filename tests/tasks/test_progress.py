@@ -115,6 +115,7 @@ print("fine")
 """
 
 
+@pytest.mark.slow
 def test_no_thread_draws_it(tmp_path):
     on_a_terminal(tmp_path, NO_THREAD.replace("deeds.pow_slowly", "pow"))
 

@@ -97,6 +97,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_seeds_torch_can_be_run_again(tmp_path):
     from callers import HEAD, run
 
