@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast._system import proc
+from holdfast._system import proc, stacks
 
 JOBS = Path(__file__).with_name("jobs.py")
 PATIENCE = 60.0  # seconds for a job to get so far, on a machine that has other things to do
@@ -48,9 +49,29 @@ def wait_for_lines(process: subprocess.Popen[str], lines: tuple[str, ...]) -> No
     assert process.stdout is not None
     missing = Counter(lines)
     while missing:
-        line = process.stdout.readline()
+        with said_where(process, PATIENCE):
+            line = process.stdout.readline()
         assert line, f"it ended before it said {missing}"
         missing -= Counter([line.strip()])
+
+
+@contextmanager
+def said_where(process: subprocess.Popen[str], seconds: float) -> Iterator[None]:
+    """If this takes longer, the stacks of the job and its workers are printed, and the job is ended."""
+
+    def tell() -> None:
+        for pid in (process.pid, *workers(process.pid)):
+            with suppress(stacks.Unseen):
+                print(pid, *stacks.py_spy(pid), sep="\n")
+        os.killpg(process.pid, signal.SIGKILL)
+
+    late = threading.Timer(seconds, tell)
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+        late.join()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -61,6 +61,14 @@ class Ran:
     def fails(self, *any_of: str) -> str:
         """Ended badly, and said one of these on stderr; the line that says it."""
         self.must(bool(self.status), "a bad end")
+        return self._said(any_of)
+
+    def fails_or_hangs(self, *any_of: str) -> str:
+        """The same, where the one who fails may be a thread that the program then waits for in vain."""
+        self.must(self.status != 0, "a bad end, or none")
+        return self._said(any_of) + (", and it hangs" if self.status is None else "")
+
+    def _said(self, any_of: tuple[str, ...]) -> str:
         said = [line for line in self.err.splitlines() if any(words in line for words in any_of)]
         self.must(bool(said), f"one of {any_of} on stderr")
         return _told(([line for line in said if _names_an_error(line)] or said)[-1])
