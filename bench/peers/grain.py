@@ -62,8 +62,8 @@ class Processes:
     """Batches travel as NumPy arrays, which Grain puts into shared memory. So that processes persist, the data set is
     repeated without end, as Grain's guides do it.
 
-    What was read ahead of an epoch, while others had their turn, is given up by going back to the state at its end; a
-    stream has no such state and keeps it.
+    What was read ahead of an epoch, while others had their turn, is given up by going back to the state at its end, or
+    to the very beginning if it was left before; a stream has no such state and keeps it.
     """
 
     def __init__(self, work: Work) -> None:
@@ -72,11 +72,13 @@ class Processes:
         dataset = _stream(work, endless=True) if work.stream else _read(_batches(work, endless=True), 0)
         self._batches = iter(dataset.map(_to_arrays).mp_prefetch(options))
         self._work = work
+        self._beginning = None if work.stream else self._batches.get_state()
         self._state: dict[str, Any] | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        if self._state is not None:
-            self._batches.set_state(self._state)
+        state, self._state = self._state, self._beginning
+        if state is not None:
+            self._batches.set_state(state)
         yield from map(_to_tensors, islice(self._batches, self._work.batches))
         if not self._work.stream:
             self._state = self._batches.get_state()

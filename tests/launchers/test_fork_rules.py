@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
@@ -78,3 +79,11 @@ def test_a_modules_own_lock_is_named_however_many_others_are_held(another_thread
     for lock in nameless:
         lock.acquire()
     assert "test_fork_rules.LOCK" in held_locks()
+
+
+def test_a_modules_own_lock_is_named_in_a_program_that_has_frozen_its_objects(another_thread):
+    gc.freeze()
+    try:
+        assert "test_fork_rules.LOCK" in held_locks()
+    finally:
+        gc.unfreeze()

@@ -40,7 +40,7 @@ def forkserver():
     multiprocessing.forkserver._forkserver._stop()
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def quick_collections():
     """Most tests here wait for a collection, in which a module has nothing to lose."""
     gc.collect()

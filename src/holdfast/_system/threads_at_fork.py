@@ -8,12 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import psutil
 
 KEEPER = "holdfast-keeper"  # a thread of ours: whoever starts a worker has the lock without which it does nothing
 _RUNS = "_tstate_lock"  # of a thread, which holds it for as long as it runs
+_KINDS = (_thread.LockType, type(threading.RLock()))
 EXAMINED = 20  # held locks that are looked into; each costs a walk through all objects
 
 
@@ -44,14 +46,25 @@ def company() -> Company:
 
 def held_locks() -> list[str]:
     """Locks that are held now, as module and attribute or class and attribute. Those without a name are left out."""
-    kinds = (_thread.LockType, type(threading.RLock()))
-    # By its true type: isinstance would ask proxies for their __class__, and some warn of being asked.
-    held = [lock for lock in gc.get_objects() if issubclass(type(lock), kinds) and _is_held(lock)]
-    members = (vars(module).values() for module in list(sys.modules.values()) if hasattr(module, "__dict__"))
-    of_modules = {id(value) for values in members for value in list(values) if issubclass(type(value), kinds)}
-    held.sort(key=lambda lock: id(lock) not in of_modules)  # a module's own first: users know their names
-    names = (next(_names(lock), None) for lock in held[:EXAMINED])
-    return sorted({name for name in names if name is not None})
+    of_modules = dict(_of_modules())
+    found = (lock for lock in gc.get_objects() if _is_lock(lock) and id(lock) not in of_modules)
+    others = (next(_names(lock), None) for lock in islice(filter(_is_held, found), EXAMINED))
+    modules = (name for name, lock in of_modules.values() if _is_held(lock))
+    return sorted({*modules, *(name for name in others if name is not None)})
+
+
+def _of_modules() -> Iterator[tuple[int, tuple[str, Any]]]:
+    """By identity: names and locks. Not by asking the collector, which does not know what a program has frozen."""
+    for module, members in [(name, getattr(module, "__dict__", {})) for name, module in sys.modules.items()]:
+        if module != "threading":
+            yield from (
+                (id(value), (f"{module}.{key}", value)) for key, value in list(members.items()) if _is_lock(value)
+            )
+
+
+def _is_lock(thing: object) -> bool:
+    """By its true type: isinstance would ask proxies for their __class__, and some warn of being asked."""
+    return issubclass(type(thing), _KINDS)
 
 
 def _is_held(lock: Any) -> bool:
@@ -69,10 +82,6 @@ def _names(lock: object) -> Iterator[str]:
 
 
 def _names_in(members: dict[Any, Any], lock: object) -> Iterator[str]:
-    name = members.get("__name__")
-    if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is members:
-        yield from _attributes(name, name, members, lock)
-        return
     for owner in gc.get_referrers(members):
         if getattr(owner, "__dict__", None) is members:
             yield from _attributes(type(owner).__module__, type(owner).__qualname__, members, lock)
