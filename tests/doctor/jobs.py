@@ -24,6 +24,11 @@ LOCK = threading.Lock()
 GUILTY = 5  # the sample at which it happens
 
 
+def say(line: str) -> None:
+    """In one piece: without a buffer, `print` writes a line and its end one after the other, and others speak too."""
+    os.write(1, f"{line}\n".encode())
+
+
 class Numbers(Dataset[Any]):
     """Sample i is i; at one of them something happens first."""
 
@@ -35,7 +40,7 @@ class Numbers(Dataset[Any]):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         if index == GUILTY:
-            os.write(1, b"there\n")
+            say("there")
             self.happens()
         return torch.tensor(index)
 
@@ -109,7 +114,7 @@ class Steady(Numbers):
 
 def asleep(number: int) -> int:
     if number == GUILTY:
-        os.write(1, b"there\n")
+        say("there")
         time.sleep(1000)  # the line: task
     return number
 
@@ -135,16 +140,16 @@ def load(which: str, dataset: Numbers, **options: Any) -> None:
     if isinstance(dataset, Dies):
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # now: torch has set its own a moment ago
     total = int(next(batches).sum())
-    print("ready", flush=True)
+    say("ready")
     for batch in batches:  # the line: next
         total += int(batch.sum())
-    print("total", total, flush=True)
+    say(f"total {total}")
 
 
 def compute(which: str) -> None:
     batches = iter(loader(which, Numbers()))
     next(batches)
-    print("ready", flush=True)
+    say("ready")
     while True:
         sum(range(10_000))  # the line: compute
 
@@ -153,7 +158,7 @@ def wait(which: str, port: int) -> None:
     batches = iter(loader(which, Numbers()))
     next(batches)
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        print("ready", flush=True)
+        say("ready")
         connection.recv(1)  # the line: trainer
 
 
@@ -168,7 +173,7 @@ def pool(which: str) -> None:
         made = multiprocessing.Pool(2)
     with made:
         made.map(asleep, range(4), chunksize=1)
-        print("ready", flush=True)
+        say("ready")
         made.map(asleep, range(8), chunksize=1)  # the line: map
 
 
@@ -177,7 +182,7 @@ def ranks() -> None:
 
     torch.distributed.init_process_group("gloo")
     torch.distributed.all_reduce(torch.ones(1))
-    print("ready", flush=True)
+    say("ready")
     if os.environ["RANK"] == "1":
         time.sleep(1000)  # the line: late
     torch.distributed.all_reduce(torch.ones(1))  # the line: all
