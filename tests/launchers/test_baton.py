@@ -9,7 +9,7 @@ import torch
 
 from holdfast import DataLoader
 from holdfast._worker import baton
-from holdfast._worker.baton import FIRST, LONGEST, WINDOW, Baton, Habit
+from holdfast._worker.baton import FIRST, LONGEST, WINDOW, Baton, Habit, Hand
 
 
 def shown(habit: Habit, batches: int, free: tuple[float, float], in_turns: tuple[float, float]) -> list[bool]:
@@ -68,18 +68,52 @@ def test_a_batch_that_was_begun_before_a_decision_has_no_say_in_the_next():
     assert habit.in_turns
 
 
-def test_who_keeps_it_for_too_long_does_not_stop_the_others(monkeypatch):
-    monkeypatch.setattr(baton, "PATIENCE", 0.01)
+@pytest.fixture
+def hands() -> tuple[Hand, Hand]:
+    """Of two threads that take turns."""
     shared = Baton(2)
-    shared._habit.in_turns = True
-    kept = shared.begin()
-    other = shared.begin()
-    assert kept.held
-    assert not other.held
-    assert not shared._habit.in_turns
-    shared.end(other)
-    shared.end(kept)
-    assert shared._lock.acquire(blocking=False)
+    shared.habit.in_turns = True
+    return Hand(shared), Hand(shared)
+
+
+def test_who_keeps_it_for_too_long_does_not_stop_the_others(hands, monkeypatch):
+    monkeypatch.setattr(baton, "PATIENCE", 0.01)
+    kept, other = hands
+    for hand in hands:
+        hand.begin()
+    assert kept.holds
+    assert not other.holds
+    assert not kept._habit.in_turns
+    for hand in reversed(hands):
+        hand.end(more=False)
+    assert not kept._lock.locked()
+
+
+def test_it_is_kept_while_there_is_more_to_load_and_then_passed_on(hands):
+    hand, _ = hands
+    for more in (True, True, False):
+        hand.begin()
+        assert hand.holds
+        hand.end(more=more)
+        assert hand.holds is more
+    assert not hand._lock.locked()
+
+
+def test_it_is_passed_on_after_a_while_though_there_is_more_to_load(hands, monkeypatch):
+    monkeypatch.setattr(baton, "SPAN", 0.0)
+    hand, _ = hands
+    hand.begin()
+    hand.end(more=True)
+    assert not hand._lock.locked()
+
+
+def test_it_is_passed_on_when_they_do_not_take_turns_any_more(hands):
+    hand, _ = hands
+    hand.begin()
+    hand.end(more=True)
+    hand._habit.in_turns = False
+    hand.begin()
+    assert not hand._lock.locked()
 
 
 def test_one_thread_alone_has_nobody_to_take_turns_with():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import random
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy
@@ -19,7 +20,7 @@ from holdfast import DataLoader, LoaderTimeout, WorkerDied
 from holdfast._core.events import Worker
 from holdfast._engine.lines import Bell, ThreadLine
 from holdfast._engine.roster import Roster
-from holdfast._transport.messages import Ready
+from holdfast._transport.messages import Close, Load, Ready
 from holdfast.testing import Faulty, QuitsAt, RaisesAt
 
 
@@ -271,11 +272,71 @@ def test_who_waits_is_woken(act):
     roster = rosters(line)
     waiting = threading.Thread(target=lambda: found.extend(roster.wait(20)))
     waiting.start()
-    while not roster._bell._awaited:
+    while not roster._exchange.bell._awaited:
         pass
     act(line)
     waiting.join(10)
     assert found in ([line.fileno()], [1000])
+
+
+def hurried(*, brisk: bool = True, seconds: float = -60.0) -> tuple[Roster, ThreadLine]:
+    """A trainer that came back after so long (at once, however busy the machine is), and a thread that waits, whose
+    last batch was brisk."""
+    line = ThreadLine()
+    roster = rosters(line)
+    line.brisk = brisk
+    roster._exchange._handed_over_at = time.monotonic() - seconds
+    roster.asked()
+    line._called.expect()
+    return roster, line
+
+
+def test_a_thread_is_not_woken_for_a_brisk_batch_before_the_trainer_waits():
+    roster, line = hurried()
+    line.tell(Load(0, [0], ()))
+    assert not line._called.wait(0)
+    assert roster.wait(0) == []
+    assert line._called.wait(0)
+
+
+@pytest.mark.parametrize("why_not", [{"brisk": False}, {"seconds": 0.01}], ids=["a longer batch", "a busy trainer"])
+def test_a_thread_is_woken_at_once_if_there_is_something_to_gain(why_not):
+    roster, line = hurried(**why_not)
+    line.tell(Load(0, [0], ()))
+    assert line._called.wait(0)
+    roster._exchange.bell.expect()
+    line.say(Ready())
+    assert roster._exchange.bell.wait(0)
+
+
+def test_a_thread_is_woken_at_once_for_anything_but_a_batch():
+    _, line = hurried()
+    line.tell(Close())
+    assert line._called.wait(0)
+
+
+def test_a_thread_that_has_more_to_do_rings_when_all_is_done():
+    roster, line = hurried()
+    for batch in range(2):
+        line.tell(Load(batch, [0], ()))
+    roster._exchange.bell.expect()
+    for rung in (False, True):
+        line.next_message()
+        line.say(Ready())
+        assert roster._exchange.bell.wait(0) is rung
+
+
+def test_a_batch_is_seen_soon_though_its_thread_did_not_ring_and_hangs_in_the_next():
+    roster, line = hurried()
+    line.tell(Load(0, [0], ()))
+    found: list[int] = []
+    waiting = threading.Thread(target=lambda: found.extend(roster.wait(60)))
+    waiting.start()
+    while not roster._exchange.bell._awaited:
+        pass
+    line.say(Ready())
+    waiting.join(10)
+    assert found == [line.fileno()]
 
 
 def test_a_batch_is_there_though_its_thread_is_busy_with_the_next():

@@ -105,6 +105,7 @@ class Crew:
 
     def next(self, timeout: float) -> Any:
         """The next batch, or its error; ``StopIteration`` when the epoch is over."""
+        self._roster.asked()
         deadline = time.monotonic() + timeout - self._prompts.seconds if timeout else math.inf
         if self._outcome is None:  # an interrupt may have come when it was there, and not yet handed over
             self._go_on(_WANTED)
@@ -129,6 +130,7 @@ class Crew:
     def _hand_over(self, is_error: bool) -> None:
         """Only now, when nothing stands between it and the user, is a batch delivered: an interrupt may have come."""
         batch, self._outcome, self._due = self._due, None, None
+        self._roster.handed_over()
         if batch is not None and self._bound:
             self._flow.deliver(batch, self._draws.places)
         elif batch is not None:
@@ -240,8 +242,7 @@ class Crew:
             self._feed(BatchFailed(who, message.batch, time.monotonic() + ruling.after))
 
     def _on_question(self, who: Worker, message: messages.Asked) -> None:
-        answer = self._flow.asked(who, message, self._whose(who))
-        if answer is not None:
+        if (answer := self._flow.asked(who, message, self._whose(who))) is not None:
             self._roster.tell(who, answer)
 
     def _on_exit(self, who: Worker, berth: Berth) -> None:
@@ -251,9 +252,7 @@ class Crew:
             self._inquest.close(who)
 
     def _on_init_failure(self, who: Worker, message: messages.InitFailed) -> None:
-        error = self._judge.unready(message.error, self._whose(who))
-        self.close()
-        self._outcome, self._due = Error(error), None
+        self._end_with(self._judge.unready(message.error, self._whose(who)))
 
     # -- silence -------------------------------------------------------------------------------
 
@@ -263,8 +262,7 @@ class Crew:
         silent_ones = [(who, berth) for who, berth in self._roster.items() if who not in spoke]
         for silent, ruling in self._inquest.look(self._watch, silent_ones):
             if silent.batch is None and ruling.error is not None:
-                self.close()
-                self._outcome, self._due = Error(ruling.error), None
+                self._end_with(ruling.error)
                 return
             if not ruling.held:
                 self._roster.let_go(silent.who)  # and not wait for it: it may be beyond being killed
@@ -336,9 +334,11 @@ class Crew:
             self._feed(Pardoned(command.batch, time.monotonic() + ruling.after))
 
     def _fail(self, command: Fail) -> None:
-        error = RestartsSpent(command.cause, command.restarts, *self._inquest.last)
-        self._outcome, self._due = Error(error), None
+        self._end_with(RestartsSpent(command.cause, command.restarts, *self._inquest.last))
+
+    def _end_with(self, error: BaseException) -> None:
         self.close()
+        self._outcome, self._due = Error(error), None
 
     def _end(self) -> None:
         error, self._draws.failure = self._draws.failure, None

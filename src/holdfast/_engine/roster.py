@@ -12,8 +12,12 @@ from holdfast._system.waiting import WRITE, Waiter
 from holdfast._transport.messages import Close, Message
 
 from .berth import Berth
-from .lines import Bell, ThreadLine
+from .lines import Exchange, ThreadLine
 
+GLANCE, LONGEST_GLANCE = (
+    0.001,
+    0.008,
+)  # seconds after which one looks whether a thread has not rung, at first and at most
 GRACE = 0.15  # seconds that a worker has to finish by itself when the crew is closed
 REAP = 5.0  # seconds to wait for the kernel to end a process that was killed
 
@@ -33,8 +37,7 @@ class Roster:
         self._berths: dict[Worker, Berth] = {}
         self._by_fd: dict[int, Worker] = {}
         self._unflushed: set[Worker] = set()
-        self._lines: dict[Worker, ThreadLine] = {}  # if they are threads; a crew is of one kind
-        self._bell = Bell()  # of the lines
+        self._exchange = Exchange()  # of their lines, if they are threads; a crew is of one kind
         self._gone: list[Berth] = []  # let go of, and not yet known to have ended
         self.processes: list[Process] = []  # by seat: the latest life of each
 
@@ -51,7 +54,7 @@ class Roster:
         fds = berth.channel.fileno(), berth.process.sentinel, *stderr
         self._by_fd |= dict.fromkeys(fds, who)
         if isinstance(berth.channel, ThreadLine):
-            self._lines[who], berth.channel.bell = berth.channel, self._bell
+            self._exchange.add(who, berth.channel)
         else:
             for fd in fds:
                 self.waiter.watch(fd)
@@ -71,7 +74,7 @@ class Roster:
     def let_go(self, who: Worker) -> None:
         """End it without waiting: a process in an uninterruptible sleep dies when it wakes, if ever."""
         berth = self._berths.pop(who)
-        self._lines.pop(who, None)
+        self._exchange.remove(who)
         for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
             self._forget(fd)
         berth.tell(Close())  # a thread cannot be killed, and would wait for its next message
@@ -101,20 +104,36 @@ class Roster:
             self._by_fd[backlog] = who
             self.waiter.watch(backlog, WRITE)
 
+    def asked(self) -> None:
+        """The trainer has come for a batch."""
+        if self._exchange.lines:
+            self._exchange.asked()
+
+    def handed_over(self) -> None:
+        """It has one, and goes away."""
+        if self._exchange.lines:
+            self._exchange.handed_over()
+
     def wait(self, seconds: float) -> list[int]:
         """Until something happened, or the time is up ([]). An interrupt here leaves everything as it was."""
-        if not self._lines:
+        if not self._exchange.lines:
             return self.waiter.wait(seconds)
-        until = time.monotonic() + seconds
-        while not (ready := self._heard_of()):
-            self._bell.expect()
-            if (ready := self._heard_of()) or not self._bell.wait(until - time.monotonic()):
-                break
-        return ready
+        return self._heard_of() or self._wait_for_threads(time.monotonic() + seconds)
+
+    def _wait_for_threads(self, until: float) -> list[int]:
+        exchange, glance = self._exchange, GLANCE
+        exchange.call_all()
+        while True:
+            exchange.bell.expect()
+            if (ready := self._heard_of()) or (left := until - time.monotonic()) <= 0:
+                return ready
+            if exchange.are_brisk():
+                left, glance = min(left, glance), min(2 * glance, LONGEST_GLANCE)
+            exchange.bell.wait(left)
 
     def _heard_of(self) -> list[int]:
         """Of threads: the lines of those who have something to say, or else the sentinels of those who have ended."""
-        lines = self._lines
+        lines = self._exchange.lines
         spoken = [line.fileno() for line in lines.values() if line.has_spoken()]
         return spoken or [self._berths[who].process.sentinel for who, line in lines.items() if line.is_over]
 
@@ -158,7 +177,7 @@ class Roster:
             berth.close()
         self._gone.clear()
         self._berths.clear()
-        self._lines.clear()
+        self._exchange.clear()
         self._by_fd.clear()
 
     def abandon(self) -> None:
@@ -166,7 +185,7 @@ class Roster:
         for berth in self._berths.values():
             berth.process.close()  # its sentinel may be a socket, which complains when it is not closed
         self._berths.clear()
-        self._lines.clear()
+        self._exchange.clear()
         self._by_fd.clear()
 
     def _join(self, berths: list[Berth], seconds: float) -> None:
@@ -186,7 +205,7 @@ class Roster:
         for fd in [fd for fd, owner in self._by_fd.items() if owner == who]:
             self._forget(fd)
         del self._berths[who]
-        self._lines.pop(who, None)
+        self._exchange.remove(who)
         berth.close()
 
     def _forget(self, fd: int) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import NamedTuple
 
 PATIENCE = 0.1  # seconds; who keeps it for longer may be hanging, and must not stop the others
+SPAN = 0.005  # seconds after which it is passed on though there is more to load: the interpreter's own
 WINDOW = 8  # batches by which it is judged
 ALONE = 0.7, 1.25  # processors that all threads use together if only one of them can run at a time
 FIRST, LONGEST = 64, 1024  # batches until it is found out anew
@@ -68,33 +68,49 @@ class Habit:
         self._settled, self._left = in_turns, self._pause
 
 
-class Turn(NamedTuple):
-    held: bool
-    cpu: float
-    began: float
-
-
 class Baton:
-    """One for all threads of a crew: who has it loads a batch, if they take turns."""
+    """One for all threads of a crew: who has it loads batches, if they take turns."""
 
     def __init__(self, threads: int) -> None:
-        self._lock, self._habit = threading.Lock(), Habit(threads)
-        self._deciding = threading.Lock()
+        self.lock, self.habit = threading.Lock(), Habit(threads)
+        self.deciding = threading.Lock()
 
-    def begin(self) -> Turn:
-        """Wait for my turn, if need be."""
-        held = False
-        if self._habit.in_turns and not (held := self._lock.acquire(timeout=PATIENCE)):
-            with self._deciding:
-                self._habit.give_up()
-        return Turn(held, time.thread_time(), time.perf_counter())
 
-    def end(self, turn: Turn) -> None:
-        cpu, wall = time.thread_time() - turn.cpu, time.perf_counter() - turn.began
-        if turn.held:
+class Hand:
+    """One thread's hold on the baton. It keeps it for as long as it has batches to load, but not for ever: to pass it
+    on costs more than a small batch does."""
+
+    def __init__(self, baton: Baton) -> None:
+        self._baton, self._lock, self._habit = baton, baton.lock, baton.habit
+        self.holds, self._since = False, 0.0
+        self._cpu = self._began = 0.0
+
+    def begin(self) -> None:
+        """A batch: wait for my turn, if need be."""
+        if self.holds and not self._habit.in_turns:
+            self.pass_on()
+        elif self._habit.in_turns and not self.holds:
+            self.holds, self._since = self._lock.acquire(timeout=PATIENCE), time.perf_counter()
+            if not self.holds:
+                with self._baton.deciding:
+                    self._habit.give_up()
+        self._cpu, self._began = time.thread_time(), time.perf_counter()
+
+    def end(self, *, more: bool) -> float:
+        """How long the batch took. ``more``: there is another one to be loaded."""
+        cpu, now, held = time.thread_time() - self._cpu, time.perf_counter(), self.holds
+        wall = now - self._began
+        if not more or now - self._since > SPAN:
+            self.pass_on()
+        with self._baton.deciding:
+            self._habit.see(wall, cpu / wall if wall else 1.0, held)
+        return wall
+
+    def pass_on(self) -> None:
+        """Calling it twice is harmless."""
+        if self.holds:
+            self.holds = False
             self._lock.release()
-        with self._deciding:
-            self._habit.see(wall, cpu / wall if wall else 1.0, turn.held)
 
 
 def baton(threads: int) -> Baton | None:

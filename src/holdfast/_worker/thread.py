@@ -8,6 +8,7 @@ no environment, no map of collate functions. Random numbers that are the same fo
 from __future__ import annotations
 
 import random
+import time
 from typing import Any, NamedTuple, Protocol
 
 import numpy
@@ -19,7 +20,7 @@ from holdfast._core.mixing import mix
 from holdfast._transport.logbook import Logbook, Phase
 from holdfast._transport.messages import Handed, InitFailed, Load, Message
 
-from .baton import Baton
+from .baton import Baton, Hand
 from .collate import collate_beside
 from .collate_types import are_apart
 from .info import of_thread
@@ -30,9 +31,16 @@ from .moving import Mover
 from .noticing import Noticing
 from .warm import LEAST, Warm
 
+BRISK = 0.0005  # seconds: a batch that takes no longer is brisk ...
+BRISK_IN_TURNS = 0.004  # ... also where nobody could load another one meanwhile
+
 
 class Line(Protocol):
     """The thread's end of the conversation: messages as objects."""
+
+    brisk: bool
+
+    def has_more(self) -> bool: ...
 
     def say(self, message: Message) -> None: ...
 
@@ -94,7 +102,8 @@ class ThreadWorker(Loop):
     """Owns its generators; the job's objects are the trainer's own."""
 
     def __init__(self, job: Job, post: Post, line: Line, logbook: Logbook, baton: Baton | None) -> None:
-        self._line, self._generators, self._baton = line, OwnGenerators(), baton
+        self._line, self._generators = line, OwnGenerators()
+        self._hand = None if baton is None else Hand(baton)
         super().__init__(job, post, logbook, self._generators)
         self._collate = job.collate_fn
         if job.collate_fn is default_collate and are_apart(job.collate_types):
@@ -120,19 +129,29 @@ class ThreadWorker(Loop):
         )
 
     def _load(self, load: Load) -> None:
-        if self._baton is None:
+        hand, line = self._hand, self._line
+        if hand is None:
+            began = time.perf_counter()
             super()._load(load)
+            line.brisk = time.perf_counter() - began < BRISK
             return
-        turn = self._baton.begin()
+        hand.begin()
         try:
             super()._load(load)
         finally:
-            self._baton.end(turn)
+            seconds = hand.end(more=line.has_more())
+        line.brisk = seconds < (BRISK_IN_TURNS if hand.holds else BRISK)
+
+    def leave(self) -> None:
+        if self._hand is not None:
+            self._hand.pass_on()
 
     def _say(self, message: Message) -> None:
         self._line.say(message)
 
     def _next_message(self) -> Message:
+        if not self._line.has_more():
+            self.leave()  # whoever waits for an answer amid a batch does not keep the others from theirs
         return self._line.next_message()
 
     def _told(self, error: BaseException) -> BaseException:
@@ -159,3 +178,5 @@ def work_in_thread(job: Job, post: Post, line: Line, logbook: Logbook, baton: Ba
     except BaseException as end:
         logbook.tell_end(end)
         raise
+    finally:
+        worker.leave()

@@ -54,4 +54,3 @@ class Warm:
             except OSError:
                 pass  # a kernel without huge pages
         return mapping
-
