@@ -15,7 +15,7 @@ help:
 	@echo "make test     check + all tests that are not slow, with real processes and real faults"
 	@echo "make check    ruff and mypy only"
 	@echo "make torture  the slow tests"
-	@echo "make bench    holdfast beside its peers, in one run: ratios (QUICK=1: a short look; ARGS=--list: of what)"
+	@echo "make bench    holdfast beside its peers, in one run: ratios (QUICK=1: a look of three minutes; ARGS=--list: of what)"
 	@echo "make clean    remove what the tools made, .venv and .venv-bench"
 
 $(STAMP): pyproject.toml constraints.txt

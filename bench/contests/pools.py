@@ -6,6 +6,7 @@ from bench.contest import Contest, Target
 from bench.pools import POOLS
 
 _OURS = "holdfast Pool"
+_FUTURES = dict.fromkeys(("ProcessPoolExecutor", "loky", "pebble"), "holdfast Executor")  # used as that is
 _TENSORS = tuple(name for name in POOLS if name not in ("multiprocessing.Pool", "Ray Pool"))  # torch's is the former
 _ALL = tuple(name for name in POOLS if name not in ("torch.multiprocessing.Pool", "Ray Pool"))
 _SECOND = tuple(name for name in POOLS if name not in ("torch.multiprocessing.Pool", "Ray"))
@@ -15,14 +16,14 @@ def _large(kind: str, way: str, title: str, rival: str, bound: float) -> Contest
     contenders = _ALL if kind == "numpy" else _TENSORS
     return Contest(
         f"pool-{kind}-{way}", title, "MB/s", f"bench.pools.large:start_{way}", contenders,
-        champion=_OURS, settings={"kind": kind}, targets={rival: Target(bound)},
+        champion=_OURS, beside=_FUTURES, settings={"kind": kind}, targets={rival: Target(bound)},
     )  # fmt: skip
 
 
 CONTESTS = [
     Contest(
         "pool-map", "a map of 10,000 tiny tasks", "tasks/s", "bench.pools.rates:start_map", _ALL,
-        champion=_OURS, targets={"multiprocessing.Pool": Target(1)}, quick=True,
+        champion=_OURS, beside=_FUTURES, targets={"multiprocessing.Pool": Target(1)}, quick=True,
     ),
     Contest(
         "pool-submit", "10,000 tiny tasks, each submitted", "tasks/s", "bench.pools.rates:start_submit", _ALL,
@@ -31,7 +32,7 @@ CONTESTS = [
     ),
     Contest(
         "pool-call", "a call and its result", "µs", "bench.pools.rates:start_call", _ALL, better="less",
-        champion=_OURS, targets={"multiprocessing.Pool": Target(0.5, at_most=True)},
+        champion=_OURS, beside=_FUTURES, targets={"multiprocessing.Pool": Target(0.5, at_most=True)},
     ),
     _large("numpy", "in", "100 MB array to a task", "multiprocessing.Pool", 6),
     _large("numpy", "out", "100 MB array from a task", "multiprocessing.Pool", 6),
@@ -40,18 +41,18 @@ CONTESTS = [
     _large("tensor", "map", "a map of four 100 MB tensors", "torch.multiprocessing.Pool", 1.5),
     Contest(
         "pool-second", "a second pool of a program, to its first result", "ms", "bench.pools.starts:start_second",
-        _SECOND, better="less", champion=_OURS,
+        _SECOND, better="less", champion=_OURS, beside=_FUTURES,
     ),
     Contest(
         "pool-first", "the first pool of a program, to its first result", "ms", "bench.pools.starts:start_first",
-        _ALL, better="less", champion=_OURS, rounds=3,
+        _ALL, better="less", champion=_OURS, beside=_FUTURES, rounds=3,
     ),
     Contest(
         "pool-kill", "the first result after the worker was killed", "ms", "bench.pools.kills:start_after_kill",
-        _ALL, better="less", champion=_OURS, rounds=3,
+        _ALL, better="less", champion=_OURS, beside=_FUTURES, rounds=3,
     ),
     Contest(
         "pool-storm", "tasks of 3 ms while workers are killed for 3 s", "right", "bench.pools.kills:start_storm",
-        _ALL, champion=_OURS, rounds=2, targets={"multiprocessing.Pool": Target(1)},
+        _ALL, champion=_OURS, beside=_FUTURES, rounds=2, targets={"multiprocessing.Pool": Target(1)},
     ),
 ]  # fmt: skip

@@ -173,11 +173,15 @@ def _results(stream: Stream, deadline: float) -> Iterator[Any]:
     try:
         while True:
             try:
-                yield stream.next(None if deadline == math.inf else deadline - time.monotonic())
+                stream.wait(None if deadline == math.inf else deadline - time.monotonic())
+                values = stream.whole_piece() or [stream.next()]
             except StopIteration:
                 return
             except NotInTime:
                 raise TimeoutError from None
+            values.reverse()
+            while values:
+                yield values.pop()  # and keep none of them
     finally:
         stream.close()
 

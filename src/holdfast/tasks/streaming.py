@@ -10,8 +10,8 @@ import math
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, repeat
 from multiprocessing import TimeoutError as NotInTime
 from typing import Any
 
@@ -19,6 +19,9 @@ from .calls import Call
 from .kits import Kit
 from .turns import Turns
 from .works import Works
+
+_MISSING = object()
+Results = Iterable[tuple[Any, "BaseException | None"]]
 
 
 class Piece(Call):
@@ -29,21 +32,31 @@ class Piece(Call):
     ) -> None:
         super().__init__(kit, items, shape, timeout, background=background)
         self._stream = weakref.ref(stream)  # who drops it wants no more of it
-        self.results: list[Any] = [None] * len(items)
+        self.values: list[Any] = [_MISSING] * len(items)
+        self.errors: dict[int, BaseException] = {}
         self.missing = len(items)
 
     def settle(self, items: Sequence[int], values: list[Any], errors: Mapping[int, BaseException | None]) -> None:
+        if not errors and isinstance(items, range):
+            self.values[items.start : items.stop] = values
+            self._settled(len(values), zip(values, repeat(None)))
+            return
         settled: list[tuple[Any, BaseException | None]] = []
         for item, value in zip(items, values, strict=True):
             error = errors.get(item)
-            if error is None and item in errors:
+            if error is not None:
+                self.errors[item] = error
+            elif item in errors:
                 continue  # it is tried again
-            self.results[item] = result = value, error
-            settled.append(result)
-        self.missing -= len(settled)
+            self.values[item] = value
+            settled.append((value, error))
+        self._settled(len(settled), settled)
+
+    def _settled(self, count: int, results: Results) -> None:
+        self.missing -= count
         stream = self._stream()
         if stream is not None:
-            stream.arrived(settled)
+            stream.arrived(results)
 
 
 class Stream(Iterator[Any]):
@@ -83,6 +96,15 @@ class Stream(Iterator[Any]):
 
     def next(self, timeout: float | None = None) -> Any:
         """The next result, or its error raised; ``multiprocessing.TimeoutError`` when it does not come in time."""
+        self.wait(timeout)
+        value, error = self._take()
+        self._on_the_way -= 1
+        if error is not None:
+            raise error
+        return value
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Until the next one is there; what is raised in its place is raised."""
         if not self._ended:
             self.fill()
         if not self._on_the_way:
@@ -92,23 +114,27 @@ class Stream(Iterator[Any]):
             self._turns.wait_for(self, timeout)
             if not self.ready():
                 raise NotInTime
-        value, error = self._take()
-        self._on_the_way -= 1
-        if error is not None:
-            raise error
-        return value
+
+    def whole_piece(self) -> list[Any]:
+        """The next results, in order, if those of a piece are all there and none is an error; else nothing."""
+        piece = self._pieces[0]
+        if piece.missing or piece.errors or self._place:
+            return []
+        self._pieces.popleft()
+        self._on_the_way -= len(piece.values)
+        return piece.values
 
     def ready(self) -> bool:
         """Whether the next one is there."""
         if not self._ordered:
             return bool(self._arrived)
-        return bool(self._pieces) and self._pieces[0].results[self._place] is not None
+        return bool(self._pieces) and self._pieces[0].values[self._place] is not _MISSING
 
     def rest(self, seconds: float | None) -> None:
         with self._bell:
             self._bell.wait_for(self.ready, seconds)
 
-    def arrived(self, results: list[tuple[Any, BaseException | None]]) -> None:
+    def arrived(self, results: Results) -> None:
         """Those of a piece that came together: who waits is told once, as that costs more than a small result."""
         with self._bell:
             if not self._ordered:
@@ -167,11 +193,10 @@ class Stream(Iterator[Any]):
             while self._pieces and not self._pieces[0].missing:
                 self._pieces.popleft()
             return self._arrived.popleft()
-        piece = self._pieces[0]
-        result = piece.results[self._place]
-        piece.results[self._place] = None
+        piece, place = self._pieces[0], self._place
+        value, piece.values[place] = piece.values[place], None
         self._place += 1
-        if self._place == len(piece.results):
+        if self._place == len(piece.values):
             self._pieces.popleft()
             self._place = 0
-        return result
+        return value, piece.errors.get(place)
