@@ -20,7 +20,7 @@ from holdfast import DataLoader, LoaderTimeout, WorkerDied
 from holdfast._core.events import Worker
 from holdfast._engine.lines import Bell, ThreadLine
 from holdfast._engine.roster import Roster
-from holdfast._transport.messages import Close, Load, Ready
+from holdfast._transport.messages import Begin, Close, Load, Ready
 from holdfast.testing import Faulty, QuitsAt, RaisesAt
 
 
@@ -312,6 +312,15 @@ def test_a_thread_is_woken_at_once_if_there_is_something_to_gain(why_not):
 def test_a_thread_is_woken_at_once_for_anything_but_a_batch():
     _, line = hurried()
     line.tell(Close())
+    assert line._called.wait(0)
+
+
+def test_the_first_batches_of_an_epoch_are_loaded_before_the_trainer_waits_for_them():
+    _, line = hurried()
+    line.tell(Begin(0, 0, None))
+    assert line._called.wait(0)
+    line._called.expect()
+    line.tell(Load(0, [0], ()))
     assert line._called.wait(0)
 
 

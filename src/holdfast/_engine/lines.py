@@ -127,7 +127,9 @@ class ThreadLine:
 
     def tell(self, message: Message) -> None:
         self._inbox.append(message)
-        if not (self.brisk and self.exchange.hurried and type(message) is Load):
+        if type(message) is not Load:
+            self.exchange.hurried = False  # an epoch begins, say: there will be more to do before the next batch is wanted
+        if not (self.brisk and self.exchange.hurried):
             self._called.ring()
 
     def call(self) -> None:

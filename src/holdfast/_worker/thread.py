@@ -140,7 +140,7 @@ class ThreadWorker(Loop):
             super()._load(load)
         finally:
             seconds = hand.end(more=line.has_more())
-        line.brisk = seconds < (BRISK_IN_TURNS if hand.holds else BRISK)
+        line.brisk = seconds < (BRISK_IN_TURNS if hand.in_turns else BRISK)
 
     def leave(self) -> None:
         if self._hand is not None:
