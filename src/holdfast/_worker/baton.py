@@ -85,11 +85,6 @@ class Hand:
         self.holds, self._since = False, 0.0
         self._cpu = self._began = 0.0
 
-    @property
-    def in_turns(self) -> bool:
-        """Whether they take turns now."""
-        return self._habit.in_turns
-
     def begin(self) -> None:
         """A batch: wait for my turn, if need be."""
         if self.holds and not self._habit.in_turns:

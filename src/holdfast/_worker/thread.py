@@ -31,8 +31,7 @@ from .moving import Mover
 from .noticing import Noticing
 from .warm import LEAST, Warm
 
-BRISK = 0.0005  # seconds: a batch that takes no longer is brisk ...
-BRISK_IN_TURNS = 0.004  # ... also where nobody could load another one meanwhile
+BRISK = 0.0005  # seconds: a batch that takes no longer
 
 
 class Line(Protocol):
@@ -140,7 +139,7 @@ class ThreadWorker(Loop):
             super()._load(load)
         finally:
             seconds = hand.end(more=line.has_more())
-        line.brisk = seconds < (BRISK_IN_TURNS if hand.in_turns else BRISK)
+        line.brisk = seconds < BRISK
 
     def leave(self) -> None:
         if self._hand is not None:
