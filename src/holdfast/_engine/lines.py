@@ -128,7 +128,7 @@ class ThreadLine:
     def tell(self, message: Message) -> None:
         self._inbox.append(message)
         if type(message) is not Load:
-            self.exchange.hurried = False  # an epoch begins, say: there will be more to do before the next batch is wanted
+            self.exchange.hurried = False  # an epoch begins, say, and who knows when its first batch is wanted
         if not (self.brisk and self.exchange.hurried):
             self._called.ring()
 
