@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -16,6 +18,7 @@ from trainers import run, script
 
 import holdfast
 from holdfast import DataLoader
+from holdfast._system import zygote as zygotes
 
 STARTS = ("zygote", "fork", "spawn")
 BY_VALUE = ("zygote", "spawn")
@@ -452,3 +455,63 @@ def _refuse_all(worker):
 def test_the_zygote_is_started_only_for_loaders_with_workers():
     assert flat(DataLoader(NUMBERS)) == NUMBERS
     assert holdfast.DataLoader(NUMBERS).restarts == 0
+
+
+# -- modules that start threads when they are imported ------------------------------------------
+
+STARTS_A_THREAD = """
+import ctypes, os, threading
+def live():
+    ctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)  # PR_SET_NAME
+    named.set()
+    threading.Event().wait()
+named = threading.Event()
+if os.getpid() != {trainer}:
+    threading.Thread(target=live, daemon=True).start()
+    named.wait()
+class Part: pass
+"""
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Imports modules of such texts; what the zygote learns of them is forgotten afterwards."""
+    names: list[str] = []
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(zygotes, "_unsafe", set())
+
+    def write(name: str, text: str) -> object:
+        (tmp_path / f"{name}.py").write_text(text)
+        names.append(name)
+        return importlib.import_module(name)
+
+    yield write
+    for name in names:
+        del sys.modules[name]
+
+
+class OfParts:
+    def __init__(self, *modules):
+        self.parts = [module.Part() for module in modules]
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return len(self.parts)
+
+
+def test_who_starts_a_thread_when_imported_is_left_to_the_workers_and_nobody_else_is(modules):
+    quiet = modules("quiet_module", "class Part: pass")
+    loud = modules("loud_module", STARTS_A_THREAD.format(name=b"loud", trainer=os.getpid()))
+    assert flat(DataLoader(OfParts(loud, quiet), num_workers=1)) == [2]
+    assert zygotes._unsafe == {"loud_module"}
+    assert "quiet_module" in zygotes.zygote().preloaded
+
+
+def test_threads_that_mind_forks_themselves_do_not_keep_a_module_from_the_zygote(modules):
+    """One named as jemalloc's, which comes with pyarrow: that itself is not installed here."""
+    arrow = modules("like_arrow_module", STARTS_A_THREAD.format(name=b"jemalloc_bg_thd", trainer=os.getpid()))
+    assert flat(DataLoader(OfParts(arrow), num_workers=1)) == [1]
+    assert zygotes._unsafe == set()
+    assert "like_arrow_module" in zygotes.zygote().preloaded

@@ -209,10 +209,13 @@ def _ready(modules: Iterable[str]) -> Zygote:
         _current = None
     if _current is None:
         _current = Zygote()
-    missing = [name for name in modules if name not in _current.preloaded and name not in _unsafe]
-    if missing and _current.preload(missing)["threads"] > 1:
-        # Something started a thread when it was imported: a fork of this one would not be clean.
-        _unsafe.update(missing)
+    while missing := [name for name in modules if name not in _current.preloaded and name not in _unsafe]:
+        guilty = _current.preload(missing)["guilty"]
+        if guilty is None:
+            break
+        # It started a thread when it was imported: a fork of this one would not be clean.
+        package = guilty.partition(".")[0]
+        _unsafe.update(name for name in missing if name.partition(".")[0] == package)
         _retired.append(_current)
         _current.retire()
         _current = Zygote()

@@ -17,6 +17,7 @@ import socket
 import struct
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from . import remains
@@ -24,6 +25,9 @@ from . import remains
 LENGTH = struct.Struct("<I")
 STATUS = struct.Struct("<i")
 MAX_FDS = 250
+# Threads that are stopped for a fork and started again by their library. jemalloc's comes with pyarrow, and so with
+# every data set of Hugging Face: each worker would have to import that, for seconds.
+MINDS_FORKS = frozenset({"jemalloc_bg_thd"})
 
 
 def send(sock: socket.socket, value: object, fds: list[int]) -> None:
@@ -159,26 +163,30 @@ def _tell(told: socket.socket, number: int, fds: list[int], more: bytes = b"") -
 
 
 def _preload(request: dict[str, Any]) -> dict[str, Any]:
-    """Import what the workers will need; say what failed, and whether a fork is still safe afterwards."""
+    """Import what the workers will need; say what failed, and by which of them a fork is not safe any more."""
     from holdfast._worker.surroundings import take_over
 
     take_over(request["environ"], request["cwd"], request["sys_path"])
-    failed = {}
+    failed: dict[str, str] = {}
     for name in request["modules"]:
         try:
             importlib.import_module(name)
         except BaseException as error:  # the worker will meet it again and tell it properly
             failed[name] = f"{type(error).__name__}: {error}"
+        if _has_company():
+            return {"failed": failed, "guilty": name}
     gc.collect()
     gc.freeze()
-    return {"failed": failed, "threads": _threads()}
+    return {"failed": failed, "guilty": None}
 
 
-def _threads() -> int:
+def _has_company() -> bool:
+    """Whether there are other threads than this one, and than those of libraries that mind forks themselves."""
     try:
-        return len(os.listdir("/proc/self/task"))
+        names = [Path("/proc/self/task", task, "comm").read_text().strip() for task in os.listdir("/proc/self/task")]
     except OSError:
-        return 1
+        return False
+    return len(names) - sum(name in MINDS_FORKS for name in names) > 1
 
 
 def main(control_fd: int, trainer: int) -> None:
