@@ -226,10 +226,10 @@ def _hold_all(
             progress.done(plan.weight(step))
             results.machine |= {"load_end": machine.load(), "seconds": round(progress.seconds)}
             files.write(directory, results)
+            if plan.whole:  # now, and not at the end: an interrupted run must not leave results of another machine
+                files.remove_others(directory, results)
     finally:
         seats.end()
-    if plan.whole:
-        files.remove_others(directory, results)
     print(f"\n{len(plan.steps)} in {duration(progress.seconds)}", flush=True)
     return failures, of_anyone or bool(failures)
 
