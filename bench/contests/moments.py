@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.contest import Contest, Target
-from bench.peers import BESIDE, PEERS, WARM
+from bench.peers import BESIDE, PEERS, WARM, WARMED
 
 
 def _moment(
@@ -24,7 +24,8 @@ CONTESTS = [
         targets={"torch spawn": Target(0.02, at_most=True), "torch fork": Target(0.8, at_most=True)},
     ),
     _moment(
-        "first batch of a program", "from the start of Python to the first batch", "s", "fresh", "small", tuple(PEERS)
+        "first batch of a program", "from the start of Python to the first batch", "s", "fresh", "small",
+        (*PEERS, WARMED.name),
     ),
     _moment("turn-around", "from the last batch of an epoch to the first of the next", "ms", "turnaround", "short"),
     _moment("slow consumer", "lost per batch by a trainer that takes 5 ms for each", "µs", "slow", "middling"),

@@ -14,6 +14,7 @@ import sys
 import time
 
 from bench.contest import Cannot, Turn
+from bench.peers import WARMED
 
 LIMIT = 100.0  # seconds
 
@@ -55,6 +56,10 @@ def start(turn: Turn) -> Programs:
 
 def main() -> None:
     turn = Turn(**json.loads(sys.argv[1]))
+    if turn.contender == WARMED.name:
+        import holdfast
+
+        holdfast.warm(wait=False)
     try:
         came = _first_batch(turn)
     except Cannot as reason:

@@ -6,13 +6,14 @@ import torch
 
 from bench.contest import Turn
 from bench.names import named
-from bench.peers import PEERS, SHARED
+from bench.peers import PEERS, SHARED, WARMED
 from bench.works.work import Open, Work
+
+_PEERS = {**PEERS, SHARED.name: SHARED, WARMED.name: WARMED}
 
 
 def opening(turn: Turn) -> tuple[Open, Work]:
-    peer = SHARED if turn.contender == SHARED.name else PEERS[turn.contender]
-    return peer.open(), work_of(turn)
+    return _PEERS[turn.contender].open(), work_of(turn)
 
 
 def work_of(turn: Turn) -> Work:

@@ -515,3 +515,56 @@ def test_threads_that_mind_forks_themselves_do_not_keep_a_module_from_the_zygote
     assert flat(DataLoader(OfParts(arrow), num_workers=1)) == [1]
     assert zygotes._unsafe == set()
     assert "like_arrow_module" in zygotes.zygote().preloaded
+
+
+# -- warm --------------------------------------------------------------------------------------
+
+EARLY = """
+import sys
+import holdfast
+holdfast.warm("colorsys", wait=False)
+assert "torch" not in sys.modules, "torch was imported, or waited for"
+from holdfast._system import zygote as zygotes
+early = zygotes._current
+assert early is not None and early._owed == [["colorsys"]]
+import colorsys
+
+class Dataset:
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return "colorsys" in sys.modules
+
+assert [bool(batch) for batch in holdfast.DataLoader(Dataset(), num_workers=2)] == [True] * 4
+assert zygotes._current is early, "it was not used"
+print("used")
+"""
+
+
+def test_warming_ahead_waits_for_nothing_and_is_what_the_loader_then_uses(tmp_path):
+    assert run(script(tmp_path, EARLY)).ok().lines == ["used"]
+
+
+def test_a_module_that_was_warmed_before_the_trainer_imported_it_does_not_make_the_zygote_stale(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = tmp_path / "warmed_before.py"
+    module.write_text("")
+    holdfast.warm("warmed_before")
+    warmed = zygotes.zygote()
+    importlib.import_module("warmed_before")
+    try:
+        assert zygotes.zygote(["warmed_before"]) is warmed
+        os.utime(module, (1, 1))
+        assert zygotes.zygote() is not warmed
+    finally:
+        del sys.modules["warmed_before"]
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_who_starts_a_thread_when_warmed_is_left_to_the_workers(wait, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(zygotes, "_unsafe", set())
+    (tmp_path / "loud_when_warmed.py").write_text(STARTS_A_THREAD.format(name=b"loud", trainer=os.getpid()))
+    holdfast.warm("loud_when_warmed", wait=wait)
+    assert "loud_when_warmed" not in zygotes.zygote().preloaded
+    assert zygotes._unsafe == {"loud_when_warmed"}

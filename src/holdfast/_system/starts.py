@@ -44,11 +44,11 @@ def _refuse(start: str) -> str:
 def warm(modules: Iterable[str], *, wait: bool) -> None:
     if not HAS_FORK:
         return
-    from .zygote import zygote
+    from .zygote import begin, zygote
 
-    process = zygote()
-    if wait or modules:
-        process.preload(modules)
+    begin(modules, to_be_awaited=wait)
+    if wait:
+        zygote(modules)
 
 
 def warm_for(start: str, workers: int) -> None:

@@ -13,14 +13,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from .interpreter import command, current_directory, deaf_to_interrupts, worker_environ
 from .process import Process
 from .remains import FORMAT, Remains
-from .zygote_server import STATUS, receive, send
+from .zygote_server import STATUS, modified, receive, send
 
 
 class ZygoteDied(RuntimeError):
@@ -112,38 +111,65 @@ class Zygote:
                 stdin=subprocess.DEVNULL,
                 env=worker_environ(),
             )
-        self.preloaded: dict[str, float] = {}  # module -> modification time of its file
+        self._owed: list[list[str]] = []  # modules asked for, of which we have not heard yet
+        self._files: dict[str, float] = {}  # of what it has imported, and when each was changed
+        self.preloaded: set[str] = set()  # modules that it has imported, or has been asked to
 
     def fork(self, fds: list[int], stderr: int) -> ZygoteProcess:
         """A new worker that will hold ``fds`` and say what it has to say to ``stderr``; the caller keeps its copies."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
-                self._in_step = False  # for good, when half of it was sent, or when the zygote is about to end
-                send(self._control, {}, [theirs.fileno(), stderr, *fds])
-                self._in_step = True
-            except OSError as error:
+                with self._out_of_step():
+                    send(self._control, {}, [theirs.fileno(), stderr, *fds])
+            except ZygoteDied:
                 ours.close()
-                raise ZygoteDied("the process that workers are forked from has ended") from error
+                raise
         return ZygoteProcess(ours)
 
-    def preload(self, modules: Iterable[str]) -> dict[str, Any]:
+    def ask_for(self, modules: Iterable[str]) -> None:
+        """Have it import these, as soon as it comes to it. Whoever forks hears first what came of it: ``settle``."""
+        names = list(modules)
         request = {
-            "modules": list(modules),
+            "modules": names,
             "environ": dict(os.environ),
             "cwd": current_directory(),
             "sys_path": sys.path,
         }
-        answer = self._ask(request)
-        self.preloaded.update({name: _modified(name) for name in request["modules"]})
-        return dict(answer)
+        with self._lock, self._out_of_step():
+            send(self._control, request, [])
+            self._owed.append(names)
+        self.preloaded.update(names)
+
+    def settle(self) -> list[str]:
+        """Wait until it has imported what it was asked for. If one of these has made it unfit for forks: the modules of
+        that request which are of the same package."""
+        while self._owed:
+            with self._lock, self._out_of_step():
+                answer, _ = receive(self._control)
+                asked = self._owed.pop(0)
+            self._files.update(answer["files"])
+            if answer["guilty"] is not None:
+                package = answer["guilty"].partition(".")[0]
+                return [name for name in asked if name.partition(".")[0] == package]
+        return []
+
+    @contextmanager
+    def _out_of_step(self) -> Iterator[None]:
+        """An interrupt in here leaves half a request, or an answer that would be taken for that to the next one."""
+        self._in_step = False
+        try:
+            yield
+        except (OSError, EOFError) as error:
+            raise ZygoteDied("the process that workers are forked from has ended") from error
+        self._in_step = True
 
     def _ended(self) -> bool:
         return self._popen.poll() is not None
 
     def _stale(self) -> bool:
         """A module was changed on disk after it was imported there."""
-        return any(_modified(name) != when for name, when in self.preloaded.items())
+        return any(modified(path) != when for path, when in self._files.items())
 
     def usable(self) -> bool:
         with self._lock:  # while another thread waits for its answer we are not in step, and that is no fault
@@ -174,18 +200,6 @@ class Zygote:
             self._popen.kill()
             self._popen.wait()
 
-    def _ask(self, request: dict[str, Any]) -> Any:
-        with self._lock:
-            try:
-                # An interrupt in here leaves an answer behind, which would be taken for that to the next request.
-                self._in_step = False
-                send(self._control, request, [])
-                answer, _ = receive(self._control)
-                self._in_step = True
-            except (OSError, EOFError) as error:
-                raise ZygoteDied("the process that workers are forked from has ended") from error
-        return answer
-
 
 _current: Zygote | None = None
 _starting = threading.Lock()
@@ -195,43 +209,61 @@ def zygote(modules: Iterable[str] = ()) -> Zygote:
     """The zygote of this process, with ``modules`` imported; a new one where there is none that can be used."""
     with _starting:
         try:
-            return _ready(modules)
+            return _settled(modules)
         except ZygoteDied:
-            return _ready(modules)  # somebody killed it a moment ago
+            return _settled(modules)  # somebody killed it a moment ago
 
 
-def _ready(modules: Iterable[str]) -> Zygote:
+def begin(modules: Iterable[str] = (), *, to_be_awaited: bool = False) -> None:
+    """Start it, and have it import ``modules``, without waiting for any of that.
+
+    ``to_be_awaited``: who asks for it next waits until it is ready.
+    """
+    with _starting:
+        current = _usable()
+        missing = _missing(modules, current)
+        if missing or to_be_awaited:
+            with suppress(ZygoteDied):  # whoever needs one will have a new one
+                current.ask_for(missing)
+
+
+def _settled(modules: Iterable[str]) -> Zygote:
+    while True:
+        current = _usable()
+        if unsafe := current.settle():
+            # One of them started a thread when it was imported: a fork of this one would not be clean.
+            _unsafe.update(unsafe)
+            _retire()
+        elif missing := _missing(modules, current):
+            current.ask_for(missing)
+        else:
+            return current
+
+
+def _usable() -> Zygote:
     global _current
     _retired[:] = [old for old in _retired if not old.retire()]
     if _current is not None and not _current.usable():
-        _retired.append(_current)
-        _current.retire()
-        _current = None
+        _retire()
     if _current is None:
-        _current = Zygote()
-    while missing := [name for name in modules if name not in _current.preloaded and name not in _unsafe]:
-        guilty = _current.preload(missing)["guilty"]
-        if guilty is None:
-            break
-        # It started a thread when it was imported: a fork of this one would not be clean.
-        package = guilty.partition(".")[0]
-        _unsafe.update(name for name in missing if name.partition(".")[0] == package)
-        _retired.append(_current)
-        _current.retire()
         _current = Zygote()
     return _current
 
 
+def _retire() -> None:
+    global _current
+    assert _current is not None
+    _current.retire()
+    _retired.append(_current)
+    _current = None
+
+
+def _missing(modules: Iterable[str], current: Zygote) -> list[str]:
+    return [name for name in modules if name not in current.preloaded and name not in _unsafe]
+
+
 _unsafe: set[str] = set()  # modules that are left to each worker
 _retired: list[Zygote] = []  # not used any more, and not known to have ended
-
-
-def _modified(module: str) -> float:
-    path = getattr(sys.modules.get(module), "__file__", None)
-    try:
-        return os.stat(path).st_mtime if path else 0.0
-    except OSError:
-        return 0.0
 
 
 def forget() -> None:

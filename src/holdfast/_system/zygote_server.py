@@ -163,21 +163,31 @@ def _tell(told: socket.socket, number: int, fds: list[int], more: bytes = b"") -
 
 
 def _preload(request: dict[str, Any]) -> dict[str, Any]:
-    """Import what the workers will need; say what failed, and by which of them a fork is not safe any more."""
+    """Import what the workers will need; say from which files, and by which of them a fork is not safe any more."""
     from holdfast._worker.surroundings import take_over
 
     take_over(request["environ"], request["cwd"], request["sys_path"])
-    failed: dict[str, str] = {}
+    files: dict[str, float] = {}
     for name in request["modules"]:
         try:
-            importlib.import_module(name)
-        except BaseException as error:  # the worker will meet it again and tell it properly
-            failed[name] = f"{type(error).__name__}: {error}"
+            path = getattr(importlib.import_module(name), "__file__", None)
+            if path:
+                files[path] = modified(path)
+        except BaseException:
+            pass  # the worker will meet it again and tell it properly
         if _has_company():
-            return {"failed": failed, "guilty": name}
+            return {"files": files, "guilty": name}
     gc.collect()
     gc.freeze()
-    return {"failed": failed, "guilty": None}
+    return {"files": files, "guilty": None}
+
+
+def modified(path: str) -> float:
+    """When this file was changed; 0 where there is none any more."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _has_company() -> bool:

@@ -89,7 +89,7 @@ class Stream:
         self._numbers, self._times = notes.numbers, notes.times
         self._ended = self._replaying = False
         self._unsure = False  # an item that was well cannot be had again: those after it may draw other random numbers
-        self._mended = 0
+        self._mended = self._failures = 0  # times that this batch was mended; items that have raised in a row
         self._last: Any = None  # of the items of this batch
         self._taken_out = frozenset(past.taken_out)
         self.batches, self.items, self.digest = past.batches - past.since, past.items, past.digest
@@ -139,12 +139,9 @@ class Stream:
 
     def __call__(self, places: Any) -> Any:
         self._mended = 0
-        if self._auto:
-            self.origins.clear()
-            return self._filled([], len(places))
-        sample = self._one()
-        self.origins = [self.items - 1]
-        return sample
+        self.origins.clear()
+        samples = self._filled([], len(places) if self._auto else 1)
+        return samples if self._auto else samples[0]
 
     def can_mend(self, reports: list[Report]) -> bool:
         """No batch could be made of these items; it may be without the guilty ones."""
@@ -167,40 +164,50 @@ class Stream:
         return self._filled(samples, len(places))
 
     def _filled(self, samples: list[Any], size: int) -> list[Any]:
-        numbers, times, one, origins = self._numbers, self._times, self._one, self.origins
-        try:
-            for place in range(len(samples), 0 if self._ended else size):
-                numbers[SAMPLE], times[SINCE] = place, monotonic()
-                samples.append(one())
-                origins.append(self.items - 1)
-        except EndOfStream:
-            self._ended = True
+        while not self._ended and len(samples) < size:
+            try:
+                self._draw(samples, size if not self._taken_out else len(samples) + 1)
+            except StopIteration:
+                self._ended = True
+            except Exception as error:
+                self._put(samples, self._met(error))
         if not samples or (self._drop_last and len(samples) < size):
             raise EndOfStream
         return samples
 
-    def _one(self) -> Any:
-        failures = 0
-        while True:
-            try:
-                value = self._last = self._next()
-            except StopIteration:
-                raise EndOfStream from None
-            except Exception as error:
-                failures += 1
-                value = self._met(error, failures)
-            if value is not TriedAgain:
-                self.items += 1
-                if value is not Passed and self.items - 1 not in self._taken_out:
-                    return value
+    def _draw(self, samples: list[Any], size: int) -> None:
+        """Items as they come, until there are ``size`` samples. Small things done for each of them are what makes a
+        stream slow, so what can be done for all of them is."""
+        numbers, times, draw, keep, before = self._numbers, self._times, self._next, samples.append, len(samples)
+        try:
+            for place in range(before, size):
+                numbers[SAMPLE], times[SINCE] = place, monotonic()
+                keep(draw())
+        finally:
+            if drawn := len(samples) - before:
+                self._last, self._failures = samples[-1], 0
+                self.origins += range(self.items, self.items + drawn)
+                self.items += drawn
+                if self.items - 1 in self._taken_out:
+                    del samples[-1], self.origins[-1]
 
-    def _met(self, error: Exception, failures: int) -> Any:
+    def _put(self, samples: list[Any], value: Any) -> None:
+        """In the place of an item that raised."""
+        if value is TriedAgain:
+            return
+        self.items += 1
+        if value is not Passed and self.items - 1 not in self._taken_out:
+            samples.append(value)
+            self.origins.append(self.items - 1)
+
+    def _met(self, error: Exception) -> Any:
+        self._failures += 1
         try:
             if self._meet is None and not self._replaying:
                 raise error
             value = self._meet(error, self.items) if self._meet is not None else None
-            if failures >= IN_A_ROW:
-                raise StreamLost(None, self.items, f"it raised {failures} times in a row") from error
+            if self._failures >= IN_A_ROW:
+                raise StreamLost(None, self.items, f"it raised {self._failures} times in a row") from error
             if self._generator:
                 raise StreamLost(None, self.items, "it is a generator, which ends with its first exception") from error
         except Exception:
