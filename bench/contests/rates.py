@@ -19,12 +19,13 @@ def rate(
     *,
     peers: tuple[str, ...] = WARM,
     limits: tuple[str, ...] = BARE,
+    rounds: int = 5,
     quick: bool = False,
 ) -> Contest:
     """Peers, and beside them limits of the machine."""
     return Contest(
         name, title, unit, "bench.measures.epoch:start", (*peers, *limits), settings={"work": work},
-        targets=targets or {}, beside=BESIDE, limits=limits, quick=quick,
+        targets=targets or {}, beside=BESIDE, limits=limits, rounds=rounds, quick=quick,
     )  # fmt: skip
 
 

@@ -49,12 +49,12 @@ class Jpegs(Dataset[tuple[torch.Tensor, int]]):
 
 def resized(turn: Turn) -> Work:
     """Photographs of the usual size, decoded and resized."""
-    return _of(turn, (500, 375), 224, turn.scaled(48, 8))
+    return _of(turn, (500, 375), 224, turn.scaled(24, 8))
 
 
 def decoded(turn: Turn) -> Work:
     """Small ones decoded only, where the copy weighs most."""
-    return _of(turn, (256, 256), None, turn.scaled(128, 16))
+    return _of(turn, (256, 256), None, turn.scaled(64, 16))
 
 
 def _of(turn: Turn, size: tuple[int, int], side: int | None, batches: int) -> Work:
