@@ -196,7 +196,8 @@ class SerialIterator(_Iterator):
 
 
 class CrewIterator(_Iterator):
-    """``num_workers > 0``: a crew of workers. Owns it; closed by the end of the epoch, ``close``, or its own death."""
+    """``num_workers > 0``: a crew of workers. Owns it; closed by the end of the epoch, by
+    ``_shutdown_workers``, or its own death."""
 
     _crew: Crew | None = None
     _parking: weakref.ref[Parking] | None = None
@@ -308,20 +309,22 @@ class CrewIterator(_Iterator):
     def supersede(self) -> None:
         super().supersede()
         if not self._persistent_workers:
-            self.close()
+            self._shutdown_workers()
 
-    def close(self) -> None:
-        """End the workers, now; harmless when done before."""
+    def _shutdown_workers(self) -> None:
+        """End the workers, now; harmless when done before. By this name frameworks know it from torch.
+
+        It is not called `close`: a generator that has come out of ``yield from loader`` calls that when it is left, and
+        workers that persist would end with it.
+        """
         self._awaits_first = False
         if self._crew is not None:
             self._crew.close()
 
-    _shutdown_workers = close  # by this name frameworks and tests know it
-
     def __del__(self) -> None:
         parking = self._parking() if self._parking is not None else None
         if self._crew is None or self._crew.closed or self._persistent_workers or parking is None:
-            self.close()
+            self._shutdown_workers()
         else:
             parking.leave(self._parked, self._num_yielded)
 

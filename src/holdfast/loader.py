@@ -278,7 +278,7 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         if name == "_iterator" and value is None:
             running = self.__dict__.get("_iterator")
             if running is not None:
-                running.close()  # frameworks end persistent workers this way, while they still hold the iterator
+                running._shutdown_workers()  # frameworks say so, while they still hold the iterator
         super().__setattr__(name, value)
 
 

@@ -123,7 +123,7 @@ def test_a_worker_killed_at_its_prompt_is_replaced(types, undisturbed):
     assert equal(list(iterator), undisturbed)
     assert len(typist.prompts) == 2  # once more in the new one
     assert len(loader.faults.filter(kind="death")) == 1
-    iterator.close()
+    iterator._shutdown_workers()
 
 
 def test_a_loop_that_is_left_does_not_wait_for_a_prompt(types, tmp_path):
@@ -134,7 +134,7 @@ def test_a_loop_that_is_left_does_not_wait_for_a_prompt(types, tmp_path):
     while not dataset.reached.exists():
         time.sleep(0.01)
     began = time.monotonic()
-    batches.close()
+    batches._shutdown_workers()
     assert time.monotonic() - began < 5
     assert not typist.prompts
 

@@ -613,7 +613,7 @@ def test_workers_of_every_start_tell_their_stack(start):
         wait_until(lambda: proc.look(worker.pid).state == "S")
         stall = seen(worker.pid)
     finally:
-        batches.close()
+        batches._shutdown_workers()
     assert stall.seen_by == ("/proc", "signal")
     assert stall.kind is Kind.LOCK
     assert stall.line.endswith("in hang")

@@ -146,7 +146,7 @@ def test_closing_does_not_wait_for_a_slow_sample_and_no_other_is_loaded():
     while not dataset.begun.is_set():
         with pytest.raises(LoaderTimeout):
             next(batches)
-    batches.close()
+    batches._shutdown_workers()
     assert worker._thread.is_alive()
     dataset.go_on.set()
     worker._thread.join(10)

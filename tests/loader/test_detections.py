@@ -103,7 +103,7 @@ def test_a_stream_of_which_everything_was_skipped_is_not_called_empty(workers):
 
 def test_an_iterator_that_was_closed_before_its_first_batch_just_ends():
     iterator = iter(DataLoader(Few(1, 1), num_workers=2))
-    iterator.close()
+    iterator._shutdown_workers()
     assert list(iterator) == []
 
 

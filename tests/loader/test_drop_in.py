@@ -207,6 +207,21 @@ def test_setting_iterator_to_none_ends_the_workers_while_someone_holds_it():
     loader._iterator = None
 
 
+def test_persistent_workers_outlive_a_generator_that_passes_batches_on_and_is_left():
+    """As ``yield from`` asks what it delegates to to `close`, which of a loader means the epoch, not its workers."""
+    loader = DataLoader(Pids(), num_workers=2, persistent_workers=True)
+
+    def passed_on():
+        yield from loader
+
+    next(passed_on())
+    first = {worker.pid for worker in loader._iterator._workers}
+    next(passed_on())
+    assert {worker.pid for worker in loader._iterator._workers} == first
+    assert all(worker.is_alive() for worker in loader._iterator._workers)
+    loader._iterator = None
+
+
 def test_workers_that_are_not_persistent_end_with_the_epoch():
     loader = DataLoader(Pids(), num_workers=2)
     batches = iter(loader)

@@ -98,7 +98,7 @@ def test_a_run_that_was_resumed_is_no_other():
     next(batches)
     next(batches)
     state = json.loads(json.dumps(first.state_dict()))
-    batches.close()
+    batches._shutdown_workers()
     torch.manual_seed(99)
     second = loader(num_workers=1)
     second.load_state_dict(state)

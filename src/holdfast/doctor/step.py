@@ -169,8 +169,8 @@ def _batches(
             failed, came = 0, True
             yield number, batch
     finally:
-        if hasattr(iterator, "close"):
-            iterator.close()
+        if hasattr(iterator, "_shutdown_workers"):
+            iterator._shutdown_workers()
 
 
 # -- rates -------------------------------------------------------------------------------------

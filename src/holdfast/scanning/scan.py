@@ -231,7 +231,7 @@ def each_of(
         raise raised(f"the scan of {target.text} cannot go on: a worker", error) from error
     finally:
         if iterator is not None:
-            iterator.close()
+            iterator._shutdown_workers()
 
 
 def buried(error: BaseException, position: int, where: str) -> Failed:
