@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Better = Literal["more", "less"]
+FAR = 2.0  # times apart; then another round would change nothing that is said
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,11 @@ class Outcome:
         """Whether the bound holds; None where there is none, or no figure."""
         ratio, target = self.ratio(contender), self.contest.targets.get(contender)
         return None if target is None or ratio is None else target.met_by(ratio)
+
+    def is_open(self, contender: str) -> bool:
+        """Whether another round could tell more: it is our own, a target is about it, or it is not far from us."""
+        ratio = self.ratio(contender)
+        return is_ours(contender) or contender in self.contest.targets or ratio is None or 1 / FAR < ratio < FAR
 
     @property
     def peers(self) -> list[Result]:

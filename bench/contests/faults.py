@@ -25,12 +25,12 @@ CONTESTS = [
         settings={"work": "faulty:recovery"}, rounds=3,
     ),
     Contest(
-        "array", "memory for a data set that is an array of 1 GB (quick: 0.2 GB), 4 workers",
+        "array", "memory for a data set that is an array of 500 MB (quick: 200), 4 workers",
         "MB", "bench.measures.weight:start", _HEAVY, better="less", champion=SHARED.name,
         settings={"work": "array:array", "workers": 4}, rounds=1,
     ),
     Contest(
-        "keeping", "descriptors for 10,000 kept batches (quick: 1,000)",
+        "keeping", "descriptors for 4,000 kept batches (quick: 1,000)",
         "descriptors", "bench.measures.keeping:start", tuple(PEERS), better="less",
         settings={"work": "sized:sized"}, rounds=1,
     ),

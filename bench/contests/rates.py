@@ -19,7 +19,7 @@ def rate(
     *,
     peers: tuple[str, ...] = WARM,
     limits: tuple[str, ...] = BARE,
-    rounds: int = 5,
+    rounds: int = 6,
     quick: bool = False,
 ) -> Contest:
     """Peers, and beside them limits of the machine."""

@@ -32,8 +32,8 @@ class OneArray(Dataset[tuple[torch.Tensor, int]]):
 
 
 def array(turn: Turn) -> Work:
-    """1 GB."""
-    return Work(OneArray(turn.scaled(1000, 200) * 1_000_000), 1, SAMPLES)
+    """Half a GB."""
+    return Work(OneArray(turn.scaled(500, 200) * 1_000_000), 1, SAMPLES)
 
 
 def page(turn: Turn) -> Work:

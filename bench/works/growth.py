@@ -17,9 +17,9 @@ def busy(turn: Turn) -> Work:
 
 
 def by_batch(turn: Turn) -> Work:
-    """16 floats a sample; an epoch takes the fastest about half a second at any batch size."""
+    """16 floats a sample; an epoch takes the fastest about a third of a second at any batch size."""
     size = int(turn.settings["batch_size"])
-    seconds = turn.scaled(500, 100) / 1000
+    seconds = turn.scaled(300, 100) / 1000
     batches = max(10, round(seconds / (SECONDS_PER_BATCH + size * SECONDS_PER_SAMPLE)))
     return numbered(Numbered(batches * size), size, variant=str(size))
 

@@ -23,5 +23,5 @@ class Sized(Dataset[tuple[torch.Tensor, int]]):
 
 
 def sized(turn: Turn) -> Work:
-    length = turn.scaled(10_000, 1_000)
+    length = turn.scaled(4_000, 1_000)
     return Work(Sized(length), 1, length)

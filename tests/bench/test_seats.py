@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import turns
-from bench.contest import Contest
+from bench.contest import Contest, Target
 from bench.turns import Seats
 
 NAMES = ("holdfast", "unable", "dies", "hangs", "raises", "reluctant", "untidy")
@@ -54,3 +54,10 @@ def test_every_other_round_is_in_reverse(seats):
         "holdfast gets ready", "peer gets ready",
         "round 1 of 2: holdfast", "round 1 of 2: peer", "round 2 of 2: peer", "round 2 of 2: holdfast",
     ]  # fmt: skip
+
+
+def test_who_is_far_behind_after_two_rounds_has_no_more_unless_a_target_is_about_it(seats):
+    names = ("holdfast", "near", "crawls", "stock")
+    contest = Contest("far", "far", "turns/s", "toys:start", names, targets={"stock": Target(6)})
+    rounds = {result.contender: len(result.figures) for result in seats.hold(contest, rounds=4).results}
+    assert rounds == {"holdfast": 4, "near": 4, "crawls": 2, "stock": 4}

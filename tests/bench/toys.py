@@ -25,6 +25,13 @@ class Counting:
         pass
 
 
+class Crawling(Counting):
+    """Far behind whoever counts."""
+
+    def go(self) -> float:
+        return super().go() / 10
+
+
 class Dying(Counting):
     def go(self) -> float:
         if self.turns:
@@ -60,7 +67,8 @@ def start(turn: Turn) -> Counting:
     if turn.contender == "unable":
         raise Cannot("reads only files")
     ways = {
-        "dies": Dying, "hangs": Hanging, "raises": Raising, "reluctant": Reluctant, "untidy": Untidy
+        "dies": Dying, "hangs": Hanging, "raises": Raising, "reluctant": Reluctant, "untidy": Untidy,
+        "crawls": Crawling, "stock": Crawling,
     }  # fmt: skip
     print("libraries print things")
     return ways.get(turn.contender, Counting)()
