@@ -21,6 +21,10 @@ class PoolPeer:
     library: str  # what a program imports for it
 
     def open(self) -> Open:
+        """In a program that has imported torch, as those have that such a pool is for: its 170,000 objects are gone
+        through by the garbage collector of all of them, or of none."""
+        import torch  # noqa: F401
+
         way: Open = named(f"{__name__}.{self.way}")
         return way
 

@@ -380,3 +380,23 @@ def test_wrong_arguments_of_a_map_are_refused_at_once(pool):
 def test_there_are_as_many_processes_as_the_container_allows(monkeypatch, quota, seats):
     monkeypatch.setattr(making, "cpus", lambda: Cpus(16, 8, quota))
     assert making.default_seats() == seats
+
+
+def test_what_others_decide_about_is_looked_at_by_nobody_who_does_not_hold_the_lock(pool, monkeypatch):
+    """A thread that submits reads when the next deadline is while the keeper takes in results. Once in thousands of
+    calls it met a dict that was being changed: `OrderedDict mutated during iteration`, out of `apply_async`."""
+    lock, machine = pool._works.lock._lock, pool._works._machine
+    looked, unguarded = [], []
+    really = machine.next_deadline
+
+    def look():
+        looked.append(1)
+        if not lock._is_owned():
+            unguarded.append(1)
+        return really()
+
+    monkeypatch.setattr(machine, "next_deadline", look)
+    results = [pool.apply_async(square, (n,)) for n in range(100)]
+    assert [result.get() for result in results] == [n * n for n in range(100)]
+    assert looked
+    assert not unguarded

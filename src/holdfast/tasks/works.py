@@ -6,6 +6,7 @@ one lock; results are handed out without it.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
@@ -76,6 +77,7 @@ class Works:
         self.hand_out = self._deliveries.hand_out  # results, to those who asked; not under the lock: their code runs
         self._rulings = Rulings(judge, self._accounts)
         self._events: deque[TaskEvent] = deque()
+        self._deadline = math.inf  # the machine's; for those, too, who do not hold the lock
         self._feeding = False
         self._last: Verdict | None = None
         self._withdrawal: BaseException | None = None
@@ -161,7 +163,7 @@ class Works:
         self.hand_out()
 
     def next_deadline(self) -> float:
-        return min(self._machine.next_deadline(), self._timeouts.next_look)
+        return min(self._deadline, self._timeouts.next_look)
 
     def take_in(self, ready: list[int]) -> None:
         """What happened on these descriptors, and what time it is by now."""
@@ -172,7 +174,7 @@ class Works:
                 for who, message in self._roster.hear(fd):
                     if not self.closed:
                         self._on_message(who, message)
-            if time.monotonic() >= self._machine.next_deadline():
+            if time.monotonic() >= self._deadline:
                 self._feed(Ticked())
             if time.monotonic() >= self._timeouts.next_look:
                 self._look()
@@ -286,6 +288,7 @@ class Works:
                         self._carry_out(command)
         finally:
             self._feeding = False
+        self._deadline = self._machine.next_deadline()
 
     def _carry_out(self, command: TaskCommand) -> None:
         match command:
