@@ -9,10 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# glibc, told what workers do all day. - Copies from half a MiB on go past the cache (as a rule only those of about
-# its size do): a worker does not read again   what it has stacked. 256 images of 3x224x224 are then stacked in 14 ms,
-# not 25. - Buffers of up to 32 MiB come from the heap, and 64 MiB of it are kept when they are free: as a rule the
-# pages of every   decoded image are given to the kernel and zeroed anew for the next one.
+# glibc, told what workers do all day.
+# Copies from half a MiB on go past the cache (as a rule only those of about its size do): a worker does not read again
+# what it has stacked. 256 images of 3x224x224 are then stacked in 14 ms, not 25.
+# Buffers of up to 32 MiB come from the heap, and 64 MiB of it are kept when they are free: as a rule the pages of every
+# decoded image are given to the kernel and zeroed anew for the next one.
 _GLIBC = (
     "glibc.cpu.x86_non_temporal_threshold=0x80000",
     "glibc.malloc.mmap_threshold=0x2000000",
