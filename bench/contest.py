@@ -5,6 +5,7 @@ Nothing here imports torch or a peer: the driver, which reads these, stays out o
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -126,6 +127,13 @@ class Outcome:
         """Our best over the contender's best: more than one is faster, or, for seconds and bytes, worse."""
         ours, theirs = self.figure(self.counterpart(contender)), self.figure(contender)
         return ours / theirs if ours is not None and theirs else None
+
+    def round_by_round(self, contender: str) -> float | None:
+        """The median of the same ratio within each round, in which both met about the same machine."""
+        ours, theirs = self.of(self.counterpart(contender)), self.of(contender)
+        pairs = zip(ours.figures, theirs.figures) if ours and theirs else ()
+        ratios = [one / other for one, other in pairs if other]
+        return statistics.median(ratios) if ratios else None
 
     def ahead(self, contender: str) -> bool | None:
         """Whether we are at least as good; None where one of the two has no figure."""

@@ -115,13 +115,17 @@ def _behind(found: Behind) -> str:
         for one in found.trailing:
             contest = one.outcome.contest
             has = f"{words.ratio(one.ratio)} {words.of_what(contest)}"
-            rows.append([contest.name, one.peer.contender, has, words.spread(one.peer)])
-        parts.append(_table(["contest", "peer", "holdfast has", "peer's spread"], rows))
+            rounds = words.ratio(one.outcome.round_by_round(one.peer.contender))
+            rows.append([contest.name, one.peer.contender, has, rounds, words.spread(one.peer)])
+        parts.append(_table(["contest", "peer", "holdfast has", "round by round", "peer's spread"], rows))
     if found.missed:
         rows = [
-            [one.outcome.contest.name, one.contender, str(one.target), words.ratio(one.ratio)] for one in found.missed
-        ]
-        parts.append("Targets that were not reached:\n\n" + _table(["contest", "against", "target", "ratio"], rows))
+            [one.outcome.contest.name, one.contender, str(one.target), words.ratio(one.ratio),
+             words.ratio(one.outcome.round_by_round(one.contender))]
+            for one in found.missed
+        ]  # fmt: skip
+        head = ["contest", "against", "target", "ratio", "round by round"]
+        parts.append("Targets that were not reached:\n\n" + _table(head, rows))
     if found.without:
         rows = [[one.contest.name, result.contender, words.why_none(result)] for one, result in found.without]
         parts.append("No figure of holdfast:\n\n" + _table(["contest", "way", "why"], rows))

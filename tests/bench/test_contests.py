@@ -88,6 +88,15 @@ def test_an_outcome_comes_back_from_its_file(held):
     assert back.contest.limits == held.contest.limits
 
 
+def test_round_by_round_those_are_compared_that_met_the_same_machine():
+    slowing_down = Outcome(
+        Contest("rate", "", "batches/s", "nowhere:start", ()),
+        [Result("holdfast", [12.0, 6.0, 3.0]), Result("peer", [10.0, 5.0]), Result("none", cannot="no")],
+    )
+    assert slowing_down.round_by_round("peer") == pytest.approx(1.2)
+    assert slowing_down.round_by_round("none") is None
+
+
 def test_the_spread_is_that_of_all_rounds():
     assert Result("peer", [9.0, 11.0, 10.0]).spread == pytest.approx(0.2)
     assert Result("peer", [9.0]).spread is None
