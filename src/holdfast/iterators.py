@@ -196,8 +196,7 @@ class SerialIterator(_Iterator):
 
 
 class CrewIterator(_Iterator):
-    """``num_workers > 0``: a crew of workers. Owns it; closed by the end of the epoch, by
-    ``_shutdown_workers``, or its own death."""
+    """``num_workers > 0``: a crew. Owns it; closed by the end of the epoch, ``_shutdown_workers``, or its own death."""
 
     _crew: Crew | None = None
     _parking: weakref.ref[Parking] | None = None
@@ -312,11 +311,8 @@ class CrewIterator(_Iterator):
             self._shutdown_workers()
 
     def _shutdown_workers(self) -> None:
-        """End the workers, now; harmless when done before. By this name frameworks know it from torch.
-
-        It is not called `close`: a generator that has come out of ``yield from loader`` calls that when it is left, and
-        workers that persist would end with it.
-        """
+        """End the workers, now; harmless when done before. It is not called `close`, as ``yield from loader`` would call
+        that when it is left, and workers that persist would end."""
         self._awaits_first = False
         if self._crew is not None:
             self._crew.close()
