@@ -311,8 +311,8 @@ class CrewIterator(_Iterator):
             self._shutdown_workers()
 
     def _shutdown_workers(self) -> None:
-        """End the workers, now; harmless when done before. It is not called `close`, as ``yield from loader`` would call
-        that when it is left, and workers that persist would end."""
+        """End the workers, now; harmless when done before. Not called `close`: ``yield from loader`` would call that
+        when it is left, and workers that persist would end."""
         self._awaits_first = False
         if self._crew is not None:
             self._crew.close()
