@@ -18,8 +18,8 @@ _HEAVY = (
 CONTESTS = [
     Contest(
         "kills", "a worker is killed every 100 batches (quick: 20), 1 ms of work for a sample",
-        "of its rate without kills", "bench.measures.kills:kept", (*PEERS, CONTROL),
-        settings={"work": "faulty:storm"}, targets={CONTROL: Target(0.9)}, rounds=3,
+        "batches/s", "bench.measures.kills:kept", (*PEERS, CONTROL),
+        settings={"work": "faulty:storm"}, targets={CONTROL: Target(0.9)}, rounds=4,
     ),
     Contest(
         "recovery", "from the kill of a worker to the batch that was lost by it",
