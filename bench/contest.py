@@ -84,10 +84,12 @@ class Result:
     failed: str = ""
     note: str = ""
 
-    def best(self, better: Better) -> float | None:
-        if not self.figures:
+    def best(self, better: Better, rounds: int | None = None) -> float | None:
+        """Of the first so many rounds, or of all."""
+        figures = self.figures[:rounds]
+        if not figures:
             return None
-        return max(self.figures) if better == "more" else min(self.figures)
+        return max(figures) if better == "more" else min(figures)
 
     @property
     def spread(self) -> float | None:
@@ -124,9 +126,13 @@ class Outcome:
         return like if self.figure(like) is not None else self.contest.champion
 
     def ratio(self, contender: str) -> float | None:
-        """Our best over the contender's best: more than one is faster, or, for seconds and bytes, worse."""
-        ours, theirs = self.figure(self.counterpart(contender)), self.figure(contender)
-        return ours / theirs if ours is not None and theirs else None
+        """Our best over the contender's best: more than one is faster, or, for seconds and bytes, worse. Of the rounds
+        that both took part in: the best of six is more than the best of two, of the same loader."""
+        ours, theirs = self.of(self.counterpart(contender)), self.of(contender)
+        if ours is None or theirs is None:
+            return None
+        one, other = ours.best(self.contest.better, len(theirs.figures)), theirs.best(self.contest.better)
+        return one / other if one is not None and other else None
 
     def round_by_round(self, contender: str) -> float | None:
         """The median of the same ratio within each round, in which both met about the same machine."""

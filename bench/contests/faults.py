@@ -5,9 +5,8 @@ from __future__ import annotations
 from bench.contest import Contest, Target
 from bench.peers import PEERS, SHARED
 
-CONTROL = "holdfast, no kills"  # the same measurement without kills: how much two epochs differ anyway
-
-ONE_COPY = "one copy"
+CONTROL = "holdfast, no kills"  # the same epochs without kills
+ONE_COPY = "one copy"  # of the array
 
 # Threads have one copy by nature, and Ray a store of its own, of which this measurement would see nothing.
 _HEAVY = (

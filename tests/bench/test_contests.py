@@ -88,6 +88,12 @@ def test_an_outcome_comes_back_from_its_file(held):
     assert back.contest.limits == held.contest.limits
 
 
+def test_the_best_of_as_many_rounds_is_compared():
+    luckier = outcome([5.0, 4.0, 8.0], [2.0, 1.0])
+    assert luckier.ratio("peer") == 2.5
+    assert luckier.figure("holdfast") == 8.0
+
+
 def test_round_by_round_those_are_compared_that_met_the_same_machine():
     slowing_down = Outcome(
         Contest("rate", "", "batches/s", "nowhere:start", ()),

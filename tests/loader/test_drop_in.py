@@ -208,7 +208,7 @@ def test_setting_iterator_to_none_ends_the_workers_while_someone_holds_it():
 
 
 def test_persistent_workers_outlive_a_generator_that_passes_batches_on_and_is_left():
-    """As ``yield from`` asks what it delegates to to `close`, which of a loader means the epoch, not its workers."""
+    """``yield from`` calls the `close` of its iterator, if there is one: torch's has none."""
     loader = DataLoader(Pids(), num_workers=2, persistent_workers=True)
 
     def passed_on():

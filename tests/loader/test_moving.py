@@ -41,6 +41,7 @@ FORMS = {
     "a permuted view": lambda index: torch.from_numpy(image(index)).permute(1, 2, 0),
     "a transposed array": lambda index: (image(index).transpose(1, 2, 0), index),
     "the same twice": lambda index: (lambda one: (one, one))(torch.from_numpy(image(index))),
+    "of no type of numpy's": lambda index: torch.full((LARGE,), float(index), dtype=torch.bfloat16),
     "nested": lambda index: {"inputs": {"image": image(index)}, "label": index},
     "requires no grad": lambda index: torch.full((LARGE,), float(index), requires_grad=True).detach(),
 }
@@ -147,6 +148,17 @@ def test_rows_are_one_tensor_only_when_all_are_there_in_their_order():
     assert one.whole([*rows[:7], rows[0]]) is None
     one.forget()
     assert one.whole(rows) is None
+
+
+def test_a_row_has_the_numbers_of_its_sample_however_they_lie_in_memory():
+    one, square = mover(), torch.arange(float(LARGE)).view(256, 256)
+    assert begins(one, lambda: torch.zeros(256, 256), 8)
+    assert torch.equal(one.move(square.t()), square.t())
+    assert torch.equal(one.move(square), square)
+    one = mover()
+    assert begins(one, lambda: torch.zeros(LARGE, dtype=torch.complex64), 8)
+    conjugate = torch.full((LARGE,), 1 + 2j).conj()
+    assert torch.equal(one.move(conjugate), torch.full((LARGE,), 1 - 2j))
 
 
 def test_one_that_does_not_fit_ends_it():
