@@ -29,7 +29,7 @@ import holdfast
 from holdfast._engine.causes import Kind
 from holdfast._engine.stalls import Stall, examine, examine_thread
 from holdfast._system import posix_child, proc, stacks
-from holdfast._transport.logbook import MEMORY, SIZE, Entry, Logbook, Phase
+from holdfast._transport.logbook import MEMORY, SAMPLE, SIZE, Entry, Logbook, Phase
 from holdfast.testing import Once
 
 HERE = Path(__file__).name
@@ -625,13 +625,35 @@ def test_workers_of_every_start_tell_their_stack(start):
 
 def test_the_logbook_in_words():
     def words(phase: Phase, batch: int = -1, sample: int = -1, indices: object = None) -> str:
-        return Entry(phase, batch, sample, 0.0, 0).words(indices)
+        return Entry(phase, batch, sample, 0.0).words(indices)
 
     assert words(Phase.FETCHING, 3, 7) == "fetching sample 7 of batch 3"
     assert words(Phase.FETCHING, 3, 1, [40, 41]) == "fetching sample 41 of batch 3"
     assert words(Phase.FETCHING, 3, -1, [40, 41]) == "fetching batch 3"
     assert words(Phase.COLLATING, 3) == "collating batch 3"
     assert {words(phase) for phase in Phase} >= {"idle", "starting", "unpacking the data set", "running worker_init_fn"}
+
+
+def test_a_batch_in_the_logbook():
+    logbook, before = Logbook(mmap.mmap(-1, SIZE)), time.monotonic()
+
+    def noted() -> tuple[Phase, int, int]:
+        nonlocal before
+        entry = logbook.read()
+        assert before <= entry.since <= time.monotonic()
+        before = entry.since
+        return entry.phase, entry.batch, entry.sample
+
+    logbook.note_fetching(7)
+    assert noted() == (Phase.FETCHING, 7, -1)
+    logbook.numbers[SAMPLE] = 3
+    assert noted() == (Phase.FETCHING, 7, 3)
+    logbook.note_collating()
+    assert noted() == (Phase.COLLATING, 7, -1)
+    logbook.note_sending()
+    assert noted() == (Phase.SENDING, 7, -1)
+    logbook.note_done()
+    assert noted()[0] is Phase.IDLE
 
 
 def test_notes_leave_the_memory_cell_alone():

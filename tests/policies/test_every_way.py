@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import default_collate
 from trials import Noisy, indices, outcomes, trial
 
-from holdfast import RemoteError, WorkerDied, WorkerStalled
+from holdfast import DataLoader, RemoteError, Skip, WorkerDied, WorkerStalled
 from holdfast.errors import CannotSend, NoneSample, StopInItem
 from holdfast.testing import (
     AbortsAt,
@@ -176,6 +176,36 @@ def test_who_waits_for_the_user_has_not_stalled():
             rest.wait(1.2)  # never set: this is the user's own work
     assert found == list(range(48))
     assert not loader.faults
+
+
+class TurnsSlow:
+    """Samples take no time, until they take a tenth of a second each; one of those hangs, if ``hangs`` says so."""
+
+    def __init__(self, hangs: int = -1) -> None:
+        self.hangs = hangs
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> int:
+        if index > 32:
+            threading.Event().wait(600 if index == self.hangs else 0.1)
+        return index
+
+
+@pytest.mark.parametrize("workers", ["process", "thread"])
+def test_samples_that_turn_slow_are_not_taken_for_one_that_hangs(workers):
+    """Their batch takes four times as long as one sample may."""
+    loader = DataLoader(TurnsSlow(), batch_size=32, num_workers=1, workers=workers, stall_timeout=0.8)
+    assert [batch.tolist() for batch in loader] == [list(range(32)), list(range(32, 64))]
+    assert not loader.faults
+
+
+def test_one_that_hangs_among_those_that_turn_slow_is_found():
+    loader = DataLoader(TurnsSlow(hangs=48), batch_size=32, num_workers=1, stall_timeout=1, on_error=Skip(refill=False))
+    assert [batch.tolist() for batch in loader][1] == [index for index in range(32, 64) if index != 48]
+    (fault,) = loader.faults
+    assert (fault.kind, fault.index) == ("stall", 48)
 
 
 def test_an_error_that_the_ledger_keeps_does_not_keep_the_workers():

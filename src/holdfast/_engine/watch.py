@@ -52,24 +52,36 @@ class Watch:
         self.memory = max_worker_memory or 0
         self.next_look = math.inf
         self._told: dict[Worker, float] = {}  # since when those were silent that were reported already
+        self._places: dict[Worker, tuple[int, int, float]] = {}  # batch and sample at the last look, and since when
 
     def begin(self, now: float) -> None:
-        self.next_look = now + self.timeout
+        self.next_look = now + self.timeout / 2
 
     def look(self, berths: Berths, machine: Machine, now: float) -> Iterator[Silent]:
         """Those whose time is up, each once; sets the time of the next look."""
-        next_look, found = now + self.timeout, []
+        half = self.timeout / 2
+        next_look, found = now + half, []
         for silent in _busy(berths, machine, now):
-            since = now - silent.seconds
+            since = max(now - silent.seconds, self._there_since(silent, now - half))
             if self._told.get(silent.who, -1.0) >= since - 0.001:
                 continue
-            if silent.seconds < self.timeout:
-                next_look = min(next_look, since + self.timeout)
+            if now < since + self.timeout:
+                next_look = min(next_look, since + half if now < since + half else since + self.timeout)
             else:
                 self._told[silent.who] = since
-                found.append(silent)
+                found.append(replace(silent, seconds=now - since))
         self.next_look = next_look
         return iter(found)
+
+    def _there_since(self, silent: Silent, half_ago: float) -> float:
+        """A run of samples has one time in the logbook, its beginning. If they turn slow amid it, what tells is whether
+        the worker is where it was at the last look."""
+        batch, sample = silent.entry.batch, silent.entry.sample
+        if sample <= 0:
+            return -math.inf
+        if self._places.get(silent.who, ())[:2] != (batch, sample):
+            self._places[silent.who] = batch, sample, half_ago
+        return self._places[silent.who][2]
 
     def slowest(self, berths: Berths, machine: Machine, now: float) -> Silent | None:
         return max(_busy(berths, machine, now), key=lambda silent: silent.seconds, default=None)

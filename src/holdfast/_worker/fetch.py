@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from time import monotonic
 from typing import Any, Protocol
 
@@ -14,6 +15,9 @@ from .describe import describe
 from .job import Job
 from .life import unwrap
 from .moving import Mover
+
+SHORT = 0.01  # seconds for a run of samples, after which the next may be twice as long, ...
+LONGEST = 1024  # ... up to so many samples
 
 
 class Notes(Protocol):
@@ -70,27 +74,44 @@ def fetch_planned(plan: Plan, job: Job, notes: Notes) -> Any:
 
 
 def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
-    numbers, times = notes.numbers, notes.times
+    numbers, runs = notes.numbers, _Runs(notes)
 
     def fetch(indices: Any) -> list[Any]:
-        samples: list[Any] = []
-        keep = samples.append
+        indices = indices if type(indices) is list else list(indices)
+        places = enumerate(indices)
         try:
-            for position, index in enumerate(indices):
-                numbers[SAMPLE], times[SINCE] = position, monotonic()
-                keep(dataset[index])
-                if position == 0 and mover is not None and mover.begin(samples[0], _count(indices)):
-                    samples[0], keep = mover.move(samples[0]), mover.into(samples)
+            samples = [dataset[index] for numbers[SAMPLE], index in islice(places, 1)]
+            runs.end()
+            if mover is not None and samples and mover.begin(samples[0], len(indices)):
+                samples[0], keep = mover.move(samples[0]), mover.into(samples)
+                for numbers[SAMPLE], index in places:
+                    keep(dataset[index])
+                    runs.end()
+            while run := [dataset[index] for numbers[SAMPLE], index in islice(places, runs.length)]:
+                samples += run
+                runs.end()
         except StopIteration as stop:
+            index = indices[numbers[SAMPLE]]
             raise StopInItem(index, describe(dataset, index)) from stop
         return samples
 
     return fetch
 
 
-def _count(indices: Any) -> int:
-    """0 where it cannot be known: a sampler may give any iterable."""
-    return len(indices) if isinstance(indices, list | tuple) else 0
+class _Runs:
+    """Every sample notes its place; the time is noted after a run of them, and a run may be long if it is over in no
+    time. Where a sample takes microseconds, a look at the clock for each would be most of what it costs to be watched.
+    """
+
+    __slots__ = ("_times", "length")
+
+    def __init__(self, notes: Notes) -> None:
+        self._times, self.length = notes.times, 1
+
+    def end(self) -> None:
+        times, now = self._times, monotonic()
+        self.length = min(2 * self.length, LONGEST) if now - times[SINCE] < SHORT else 1
+        times[SINCE] = now
 
 
 def _guarded(get: Fetch, dataset: Any) -> Fetch:

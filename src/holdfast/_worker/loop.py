@@ -214,13 +214,13 @@ class Loop(ABC):
     def _make(self, batch: int, index: Any) -> Made:
         if self._to_replay:
             self._replay(index)
-        self._logbook.note(Phase.FETCHING, batch)
+        self._logbook.note_fetching(batch)
         self._batch = batch
         self._seed(batch - self._epoch.first)
         if type(index) is Plan:
             return self._make_planned(batch, index)
         self._samples = samples = self._fetched(index)
-        self._logbook.note(Phase.COLLATING, batch)
+        self._logbook.note_collating()
         return self._handed_over(batch, samples)
 
     def _make_planned(self, batch: int, plan: Plan) -> Made:
@@ -230,9 +230,9 @@ class Loop(ABC):
                 self._logbook.note(Phase.COLLATING, batch, position)
                 self._attempt([sample])
             self._seed(batch - self._epoch.first)  # attempts may have drawn random numbers
-            self._logbook.note(Phase.FETCHING, batch)
+            self._logbook.note_fetching(batch)
             self._samples = samples = fetch_planned(plan, self._job, self._logbook)
-        self._logbook.note(Phase.COLLATING, batch)
+        self._logbook.note_collating()
         return self._handed_over(batch, samples)
 
     def _reports(self, error: Exception, index: Any) -> list[Report]:
@@ -280,9 +280,9 @@ class Loop(ABC):
     def _mended(self, load: Load, guilty: list[Report]) -> Made:
         stream = self._fetch
         assert isinstance(stream, Stream)
-        self._logbook.note(Phase.FETCHING, load.batch)
+        self._logbook.note_fetching(load.batch)
         self._samples = stream.mended(self._samples, load.index, guilty, self._ask)
-        self._logbook.note(Phase.COLLATING, load.batch)
+        self._logbook.note_collating()
         return self._handed_over(load.batch, self._samples)
 
     def _fetched(self, index: Any) -> Any:

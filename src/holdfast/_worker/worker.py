@@ -104,7 +104,7 @@ class Worker(Loop):
     def _handed_over(self, batch: int, samples: Any) -> Loaded:
         try:
             value = self._collate(samples)
-            self._logbook.note(Phase.SENDING, batch)
+            self._logbook.note_sending()
             return Loaded(batch, *self._encode(value))
         except ArenaFull as full:
             raise SharedMemoryFull(full.wanted, full.held, full.limit, full.reason) from None

@@ -62,8 +62,8 @@ class Loading(Call):
             return waiting()
         task, guest = self.berth.logbook.read(), self.berth.logbook.of_guest().read()
         if task.phase is Phase.RETURNING:
-            return Entry(Phase.SENDING, self.batch, -1, task.since, 0)
-        return guest if guest.since >= task.since else Entry(Phase.UNPACKING, -1, -1, task.since, 0)
+            return Entry(Phase.SENDING, self.batch, -1, task.since)
+        return guest if guest.since >= task.since else Entry(Phase.UNPACKING, -1, -1, task.since)
 
     def _said(self, answer: bytes) -> list[Message] | Left:
         said = pickle.loads(answer)
@@ -83,4 +83,4 @@ class Loading(Call):
 
 
 def waiting() -> Entry:
-    return Entry(Phase.IDLE, -1, -1, time.monotonic(), 0)
+    return Entry(Phase.IDLE, -1, -1, time.monotonic())
