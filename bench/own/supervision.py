@@ -1,52 +1,98 @@
-"""What supervision costs of the rate: the same crew with logbook, judge, ledger and story, and with none of them."""
+"""What supervision costs of the rate: one crew, with logbook, judge, watch and story in one epoch and with none of them
+in the next, many times over.
+
+Two crews would be further apart than what is measured, by where the scheduler and the memory have put them. Nothing
+turns supervision off in the product; `_Deaf` does it in the workers from outside, `_Trainer` in the trainer. Sentinels
+are in both: one descriptor more in a wait costs nothing per batch.
+"""
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
+
+import torch
 
 import holdfast
 from bench.contest import Turn
+from bench.contests.own import WITHOUT
 from bench.measures.opening import work_of
+from bench.seat import Running
 
-EPOCHS = 3
+PAIRS = 150  # of epochs, with and without; quick: 10
 
 
-class Crews:
-    """A new crew for each go, as where the scheduler and the memory put one makes more difference than what is
-    measured; the best of a few epochs counts.
+def start(turn: Turn) -> Running:
+    return _Without() if turn.contender == WITHOUT else Supervision(turn)
 
-    Nothing turns supervision off in the product; the worker_init_fn of the other crew, and `_strip` for the trainer's
-    part, do it from outside. Sentinels are in both: one descriptor more in a wait costs nothing per batch.
-    """
 
-    note = ""
+class Supervision:
+    """The figure is the median of the ratios of two epochs, one right after the other."""
 
     def __init__(self, turn: Turn) -> None:
-        self._work, self._watched = work_of(turn), turn.contender == "holdfast"
+        self._work, self._pairs, self.note = work_of(turn), turn.scaled(PAIRS, 10), ""
+        self._deaf = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self._loader: Any = holdfast.DataLoader(
+            self._work.dataset, self._work.batch_size, num_workers=self._work.workers, persistent_workers=True,
+            worker_init_fn=_Deaf(self._deaf),
+        )  # fmt: skip
+        self._epoch()
+        self._trainer = _Trainer(self._loader._iterator)
 
     def go(self) -> float:
-        work = self._work
-        loader = holdfast.DataLoader(
-            work.dataset, work.batch_size, num_workers=work.workers, persistent_workers=True,
-            worker_init_fn=None if self._watched else _without_notes,
-        )  # fmt: skip
-        self._epoch(loader)
-        if not self._watched:
-            _strip(loader)
-        best = min(self._epoch(loader) for _ in range(EPOCHS))
-        loader._iterator = None
-        return work.amount / best
+        ratios = []
+        for pair in range(self._pairs):
+            seconds = {watched: self._timed(watched) for watched in ((True, False) if pair % 2 else (False, True))}
+            ratios.append(seconds[False] / seconds[True])
+        lower, _, upper = statistics.quantiles(ratios, n=4)
+        self.note = f"of {self._pairs} pairs of epochs, the middle half from {lower:.2f} to {upper:.2f}"
+        return statistics.median(ratios)
 
-    def _epoch(self, loader: Any) -> float:
+    def _timed(self, watched: bool) -> float:
+        self._deaf[0] = not watched
+        self._trainer.watches(watched)
+        return self._epoch()
+
+    def _epoch(self) -> float:
         began = time.perf_counter()
-        for batch in loader:
+        for batch in self._loader:
             self._work.touch(batch)
         return time.perf_counter() - began
 
+    def close(self) -> None:
+        self._loader._iterator = None
+
+
+class _Without:
+    """What is compared with: all of the rate."""
+
+    note = ""
+
+    def go(self) -> float:
+        return 1.0
+
     def close(self) -> None: ...
+
+
+# -- in the trainer --------------------------------------------------------------------------------
+
+
+class _Trainer:
+    """An iterator with what it watches by, and with something that does nothing in its place."""
+
+    def __init__(self, iterator: Any) -> None:
+        self._iterator, self._crew = iterator, iterator._crew
+        self._watched = iterator._judge, self._crew._watch.timeout, self._crew.story.entries
+        self._unwatched = _NoJudge(), float("inf"), deque[Any](maxlen=0)
+
+    def watches(self, watched: bool) -> None:
+        judge, timeout, story = self._watched if watched else self._unwatched
+        self._iterator._judge = self._crew._judge = judge
+        self._crew._watch.timeout, self._crew.story.entries = timeout, story
 
 
 class _NoJudge:
@@ -67,21 +113,51 @@ class _NoJudge:
     def finish(self) -> None: ...
 
 
-def _strip(loader: Any) -> None:
-    iterator = loader._iterator
-    iterator._judge = iterator._crew._judge = _NoJudge()
-    iterator._crew._watch.next_look = iterator._crew._watch.timeout = float("inf")
-    iterator._crew._machine.story.entries = deque(maxlen=0)
+# -- in the workers --------------------------------------------------------------------------------
 
 
-def _without_notes(_: int) -> None:
-    """Runs in a worker: nothing is noted from here on."""
-    from holdfast._transport.logbook import Logbook
-    from holdfast._worker import loop
+class _Deaf:
+    """The crew's worker_init_fn. A worker notes nothing in epochs that begin while the number is not zero."""
 
-    def fetcher(job: Any, notes: Any, *_: Any) -> Callable[[Any], list[Any]]:
-        dataset = job.dataset
-        return lambda indices: [dataset[index] for index in indices]
+    def __init__(self, deaf: torch.Tensor) -> None:
+        self._deaf = deaf
 
-    loop.fetcher = fetcher  # type: ignore[assignment]
-    Logbook.note = Logbook.note_done = lambda *_: None  # type: ignore[method-assign, assignment]
+    def __call__(self, _: int) -> None:
+        from holdfast._worker import loop
+        from holdfast._worker.worker import Worker
+
+        deaf, begin, fetcher, books = self._deaf.numpy(), Worker._begin, loop.fetcher, {}
+
+        def begin_deaf(worker: Any, epoch: Any) -> None:
+            book = books.setdefault("noted", worker._logbook)
+            worker._logbook = _Unnoted() if deaf[0] else book
+            begin(worker, epoch)
+
+        Worker._begin = begin_deaf  # type: ignore[method-assign]
+        loop.fetcher = lambda job, *how: _fetcher(job, how[-1]) if deaf[0] else fetcher(job, *how)
+
+
+def _fetcher(job: Any, mover: Any) -> Callable[[list[Any]], list[Any]]:
+    """As the worker's own, without a note. It asks whether to move samples, which is no supervision."""
+    dataset = job.dataset
+
+    def fetch(indices: list[Any]) -> list[Any]:
+        rest = iter(indices)
+        samples = [dataset[index] for index in islice(rest, 1)]
+        assert not mover.begin(samples[0], len(indices)), "these samples are too small to be moved"
+        samples += [dataset[index] for index in rest]
+        return samples
+
+    return fetch
+
+
+class _Unnoted:
+    """In place of a logbook."""
+
+    def note_fetching(self, batch: int) -> None: ...
+
+    def note_collating(self) -> None: ...
+
+    def note_sending(self) -> None: ...
+
+    def note_done(self) -> None: ...

@@ -74,44 +74,34 @@ def fetch_planned(plan: Plan, job: Job, notes: Notes) -> Any:
 
 
 def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
-    numbers, runs = notes.numbers, _Runs(notes)
+    """Every sample notes its place. The time is noted for a run of them, which may be long if it is over in no time:
+    where a sample takes microseconds, a look at the clock for each would be most of what it costs to be watched.
+    """
+    numbers, times, length = notes.numbers, notes.times, 1
 
     def fetch(indices: Any) -> list[Any]:
+        nonlocal length
         indices = indices if type(indices) is list else list(indices)
-        places = enumerate(indices)
+        places, count = enumerate(indices), len(indices)
         try:
             samples = [dataset[index] for numbers[SAMPLE], index in islice(places, 1)]
-            runs.end()
-            if mover is not None and samples and mover.begin(samples[0], len(indices)):
+            times[SINCE] = began = monotonic()
+            if mover is not None and samples and mover.begin(samples[0], count):
                 samples[0], keep = mover.move(samples[0]), mover.into(samples)
                 for numbers[SAMPLE], index in places:
                     keep(dataset[index])
-                    runs.end()
-            while run := [dataset[index] for numbers[SAMPLE], index in islice(places, runs.length)]:
-                samples += run
-                runs.end()
+                    times[SINCE] = monotonic()
+            while len(samples) < count:
+                samples += [dataset[index] for numbers[SAMPLE], index in islice(places, length)]
+                times[SINCE] = now = monotonic()
+                length = min(2 * length, LONGEST) if now - began < SHORT else 1
+                began = now
         except StopIteration as stop:
             index = indices[numbers[SAMPLE]]
             raise StopInItem(index, describe(dataset, index)) from stop
         return samples
 
     return fetch
-
-
-class _Runs:
-    """Every sample notes its place; the time is noted after a run of them, and a run may be long if it is over in no
-    time. Where a sample takes microseconds, a look at the clock for each would be most of what it costs to be watched.
-    """
-
-    __slots__ = ("_times", "length")
-
-    def __init__(self, notes: Notes) -> None:
-        self._times, self.length = notes.times, 1
-
-    def end(self) -> None:
-        times, now = self._times, monotonic()
-        self.length = min(2 * self.length, LONGEST) if now - times[SINCE] < SHORT else 1
-        times[SINCE] = now
 
 
 def _guarded(get: Fetch, dataset: Any) -> Fetch:
