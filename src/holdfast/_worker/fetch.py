@@ -82,17 +82,17 @@ def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
     def fetch(indices: Any) -> list[Any]:
         nonlocal length
         indices = indices if type(indices) is list else list(indices)
-        places, count = enumerate(indices), len(indices)
+        places = enumerate(indices)
         try:
             samples = [dataset[index] for numbers[SAMPLE], index in islice(places, 1)]
             times[SINCE] = began = monotonic()
-            if mover is not None and samples and mover.begin(samples[0], count):
+            if mover is not None and samples and mover.begin(samples[0], len(indices)):
                 samples[0], keep = mover.move(samples[0]), mover.into(samples)
                 for numbers[SAMPLE], index in places:
                     keep(dataset[index])
                     times[SINCE] = monotonic()
-            while len(samples) < count:
-                samples += [dataset[index] for numbers[SAMPLE], index in islice(places, length)]
+            while run := [dataset[index] for numbers[SAMPLE], index in islice(places, length)]:
+                samples += run
                 times[SINCE] = now = monotonic()
                 length = min(2 * length, LONGEST) if now - began < SHORT else 1
                 began = now
