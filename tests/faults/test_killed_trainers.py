@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import signal
 from dataclasses import replace
@@ -76,8 +77,9 @@ def storm(warm: Reaper, name: str, folder: Path, seed: int, kills: int, often_au
     chance = random.Random(f"{name} {seed}")
     seconds: list[float] = []
     whole = undisturbed(warm, replace(life, start="fork"), folder / "undisturbed")
+    numbers = itertools.count()  # not of kills: a run may be over before there was one
     while len(seconds) < kills:
-        run = folder / f"run-{len(seconds)}"
+        run = folder / f"run-{next(numbers)}"
         seconds += killed_until_done(warm, any_life(life, workers, chance, often_auto), run, chance)
         notes = noted(run)
         assert {number: digest for number, digest in notes if whole[number] != digest} == {}
