@@ -6,13 +6,13 @@ import gc
 import re
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
 import torch
-from torch.utils.data import default_collate
+from torch.utils.data import IterableDataset, default_collate
 from trials import Noisy, indices, outcomes, trial
 
 from holdfast import DataLoader, RemoteError, Skip, WorkerDied, WorkerStalled
@@ -193,10 +193,17 @@ class TurnsSlow:
         return index
 
 
+class StreamTurnsSlow(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        samples = TurnsSlow()
+        return (samples[index] for index in range(len(samples)))
+
+
 @pytest.mark.parametrize("workers", ["process", "thread"])
-def test_samples_that_turn_slow_are_not_taken_for_one_that_hangs(workers):
+@pytest.mark.parametrize("dataset", [TurnsSlow(), StreamTurnsSlow()], ids=["map", "stream"])
+def test_samples_that_turn_slow_are_not_taken_for_one_that_hangs(dataset, workers):
     """Their batch takes four times as long as one sample may."""
-    loader = DataLoader(TurnsSlow(), batch_size=32, num_workers=1, workers=workers, stall_timeout=0.8)
+    loader = DataLoader(dataset, batch_size=32, num_workers=1, workers=workers, stall_timeout=0.8)
     assert [batch.tolist() for batch in loader] == [list(range(32)), list(range(32, 64))]
     assert not loader.faults
 

@@ -73,10 +73,15 @@ def fetch_planned(plan: Plan, job: Job, notes: Notes) -> Any:
     return samples if job.auto_collation else samples[0]
 
 
-def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
-    """Every sample notes its place. The time is noted for a run of them, which may be long if it is over in no time:
-    where a sample takes microseconds, a look at the clock for each would be most of what it costs to be watched.
+def next_run(length: int, seconds: float) -> int:
+    """Every sample notes its place. The time is noted for a run of them, which may be longer if the last one, of
+    ``length``, was over in no time: where a sample takes microseconds, a look at the clock for each of them would be
+    most of what it costs to be watched.
     """
+    return min(2 * length, LONGEST) if seconds < SHORT else 1
+
+
+def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
     numbers, times, length = notes.numbers, notes.times, 1
 
     def fetch(indices: Any) -> list[Any]:
@@ -94,8 +99,7 @@ def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
             while run := [dataset[index] for numbers[SAMPLE], index in islice(places, length)]:
                 samples += run
                 times[SINCE] = now = monotonic()
-                length = min(2 * length, LONGEST) if now - began < SHORT else 1
-                began = now
+                length, began = next_run(length, now - began), now
         except StopIteration as stop:
             index = indices[numbers[SAMPLE]]
             raise StopInItem(index, describe(dataset, index)) from stop

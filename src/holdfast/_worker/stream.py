@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from itertools import islice
 from time import monotonic
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from holdfast._transport.messages import Mark, Past, Report
 from holdfast.errors import StreamDiffers, StreamLost
 
 from .digests import fingerprint
-from .fetch import Notes
+from .fetch import Notes, next_run
 from .job import Job
 from .life import unwrap
 from .sharding import Share, origin
@@ -86,7 +87,7 @@ class Stream:
         self._stream, self._next, self._meet, self._states = stream, stream.__next__, meet, states
         self._generator = isinstance(origin(stream), Generator)
         self._auto, self._drop_last, self._every = job.auto_collation, job.drop_last, job.snapshot_every
-        self._numbers, self._times = notes.numbers, notes.times
+        self._numbers, self._times, self._run = notes.numbers, notes.times, 1
         self._ended = self._replaying = False
         self._unsure = False  # an item that was well cannot be had again: those after it may draw other random numbers
         self._mended = self._failures = 0  # times that this batch was mended; items that have raised in a row
@@ -178,11 +179,14 @@ class Stream:
     def _draw(self, samples: list[Any], size: int) -> None:
         """Items as they come, until there are ``size`` samples. Small things done for each of them are what makes a
         stream slow, so what can be done for all of them is."""
-        numbers, times, draw, keep, before = self._numbers, self._times, self._next, samples.append, len(samples)
+        numbers, draw, keep, before = self._numbers, self._next, samples.append, len(samples)
+        places = iter(range(before, size))
         try:
-            for place in range(before, size):
-                numbers[SAMPLE], times[SINCE] = place, monotonic()
-                keep(draw())
+            while len(samples) < size:
+                self._times[SINCE] = began = monotonic()
+                for numbers[SAMPLE] in islice(places, self._run):
+                    keep(draw())
+                self._run = next_run(self._run, monotonic() - began)
         finally:
             if drawn := len(samples) - before:
                 self._last, self._failures = samples[-1], 0
