@@ -25,7 +25,8 @@ class Kept:
     def __init__(self, loader: Loader, work: Work, *, kills: bool) -> None:
         self._loader, self._work, self._kills = loader, work, kills
         check(loader, work)
-        self._calm, self._killed = self._epoch(kills=False), float("inf")
+        self._calm = self._epoch(kills=False) if kills else 0.0  # the control's goes are such epochs themselves
+        self._killed = float("inf")
         self.note = ""
 
     def go(self) -> float:

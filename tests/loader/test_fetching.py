@@ -18,7 +18,7 @@ QUICK, SLOW = SHORT / 1e6, SHORT * 2
 
 
 class Clocked:
-    """Each sample takes the time that ``takes`` says, by a clock of its own, and is what the notes were as it began."""
+    """Each sample takes the time that ``takes`` says, by a clock of its own, and looks at the notes as it begins."""
 
     def __init__(self, takes: Callable[[int], float], monkeypatch: pytest.MonkeyPatch) -> None:
         self.notes, self.now, self._takes = Unnoted(), 100.0, takes

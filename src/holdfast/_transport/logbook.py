@@ -121,8 +121,7 @@ class Logbook:
         self.times[SINCE], self.numbers[PHASE] = monotonic(), _SENDING
 
     def note_done(self) -> None:
-        """Idle, and since the last note: it was of sending what is done."""
-        self.numbers[PHASE] = _IDLE
+        self.times[SINCE], self.numbers[PHASE] = monotonic(), _IDLE
 
     def read(self) -> Entry:
         phase, batch, sample, since = _ENTRY.unpack_from(self._map, 0)
