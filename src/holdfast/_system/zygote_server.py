@@ -17,14 +17,17 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import remains
+from . import huge_pages, remains
 
 LENGTH = struct.Struct("<I")
 STATUS = struct.Struct("<i")
 MAX_FDS = 250
+QUIET = 50  # ms without a request, before anything is done that nobody asked for
 # Threads that are stopped for a fork and started again by their library. jemalloc's comes with pyarrow, and so with
 # every data set of Hugging Face: each worker would have to import that, for seconds.
 MINDS_FORKS = frozenset({"jemalloc_bg_thd"})
@@ -54,11 +57,15 @@ def receive(sock: socket.socket) -> tuple[Any, list[int]]:
 
 
 class Server:
-    """Owns the control socket and, for each child, the socket on which its start and its end are told."""
+    """Owns the control socket and, for each child, the socket on which its start and its end are told.
+
+    When nobody asks for anything, and no child shares its memory, it moves that into huge pages, piece by piece.
+    """
 
     def __init__(self, control: socket.socket, trainer: int) -> None:
         self._control, self._retired = control, False
         self._told: dict[int, socket.socket] = {}
+        self._scattered: list[int] = []  # memory that is still to be moved
         self._wakeup, wakeup_write = os.pipe()
         os.set_blocking(wakeup_write, False)
         os.set_blocking(self._wakeup, False)
@@ -76,8 +83,11 @@ class Server:
             self._poll.register(self._trainer_gone, select.POLLIN)
 
     def run(self) -> None:
+        self._scattered, quiet = huge_pages.candidates(), False
         while True:
-            ready = {fd for fd, _ in self._poll.poll()}
+            ready = {fd for fd, _ in self._poll.poll(self._patience(quiet))}
+            if quiet := not ready:
+                huge_pages.collapse(self._scattered.pop())
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
                 self._reap()
@@ -91,6 +101,12 @@ class Server:
             if self._retired and not self._told:
                 return
 
+    def _patience(self, quiet: bool) -> int | None:
+        """How long to wait for a request: a child that shared memory with us would be left with a copy of it."""
+        if not self._scattered or self._told:
+            return None
+        return 0 if quiet else QUIET
+
     def _retire(self) -> None:
         """The trainer closed its end and will ask for nothing more; the workers that run go on as long as it lives."""
         self._retired = True
@@ -102,6 +118,8 @@ class Server:
     def _serve(self, request: dict[str, Any], fds: list[int]) -> None:
         if "modules" in request:
             send(self._control, _preload(request), [])
+            if request["modules"]:
+                self._scattered = huge_pages.candidates()
         else:
             self._fork(fds)
 
@@ -168,18 +186,31 @@ def _preload(request: dict[str, Any]) -> dict[str, Any]:
 
     take_over(request["environ"], request["cwd"], request["sys_path"])
     files: dict[str, float] = {}
-    for name in request["modules"]:
-        try:
-            path = getattr(importlib.import_module(name), "__file__", None)
-            if path:
-                files[path] = modified(path)
-        except BaseException:
-            pass  # the worker will meet it again and tell it properly
-        if _has_company():
-            return {"files": files, "guilty": name}
-    gc.collect()
-    gc.freeze()
+    with _for_good():
+        for name in request["modules"]:
+            try:
+                path = getattr(importlib.import_module(name), "__file__", None)
+                if path:
+                    files[path] = modified(path)
+            except BaseException:
+                pass  # the worker will meet it again and tell it properly
+            if _has_company():
+                return {"files": files, "guilty": name}
     return {"files": files, "guilty": None}
+
+
+@contextmanager
+def _for_good() -> Iterator[None]:
+    """What is imported now stays, so no collection goes through it: not meanwhile, which is an eighth of the time that
+    torch takes, and not in workers, where each object that one looks at would be copied."""
+    first, *others = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if gc.get_threshold()[0] == 0:  # no module has set its own
+            gc.set_threshold(first, *others)
 
 
 def modified(path: str) -> float:
@@ -202,13 +233,13 @@ def _has_company() -> bool:
 def main(control_fd: int, trainer: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = Server(socket.socket(fileno=control_fd), trainer)
-    import torch
+    with _for_good():  # torch and all that a worker needs, before the first fork
+        import torch
 
-    import holdfast._worker.process  # noqa: F401  # torch and all that a worker needs, before the first fork
+        import holdfast._worker.process
+        import holdfast._worker.task_worker  # noqa: F401
 
     torch.set_num_threads(1)
-    gc.collect()
-    gc.freeze()
     sys.argv[:] = [""]
     try:
         server.run()
