@@ -1,8 +1,8 @@
 """Huge pages for a process that is forked again and again.
 
 A fork copies the page table, and its end takes that down again: 37,000 entries where torch is imported, or a few
-hundred if most of that memory lies in huge pages. Linux 6.1 and later moves it there on request. Elsewhere the request is
-refused, and nothing is different.
+hundred if most of that memory lies in huge pages. Linux 6.1 and later moves it there on request. Elsewhere the request
+is refused, and nothing is different.
 """
 
 from __future__ import annotations
