@@ -23,7 +23,7 @@ from bench.contests.own import WITHOUT
 from bench.measures.opening import work_of
 from bench.seat import Running
 
-PAIRS = 150  # of epochs, with and without; quick: 10
+PAIRS = 300  # of epochs, with and without; quick: 10
 
 
 def start(turn: Turn) -> Running:

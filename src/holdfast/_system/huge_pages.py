@@ -21,16 +21,17 @@ def collapse(address: int) -> None:
 
 
 def candidates() -> list[int]:
-    """Where anonymous, private memory fills a huge page, or could."""
-    if sys.platform != "linux":
-        return []
-    lines = [line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines()]
+    """Addresses at which anonymous, private memory fills a huge page, or could."""
+    try:
+        lines = [line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines()]
+    except OSError:
+        return []  # another system, or one that does not tell
     spans = [span.split("-") for span, access, _, _, _, *name in lines if access == "rw-p" and name in ([], ["[heap]"])]
-    return [address for first, end in spans for address in range(-(-int(first, 16) // SIZE) * SIZE, _floor(end), SIZE)]
+    return [address for first, end in spans for address in _aligned(int(first, 16), int(end, 16))]
 
 
-def _floor(end: str) -> int:
-    return int(end, 16) // SIZE * SIZE
+def _aligned(first: int, end: int) -> range:
+    return range(-(-first // SIZE) * SIZE, end // SIZE * SIZE, SIZE)
 
 
 if sys.platform == "linux":
