@@ -50,6 +50,7 @@ class Contest:
     curve: str = ""  # the curve that this is a point of, and ...
     at: float = 0.0  # ... where on its axis
     quick: bool = False  # whether it is held in a quick run too
+    fresh: bool = False  # in new processes: what earlier contests have left in the old ones would count
 
 
 @dataclass(frozen=True)

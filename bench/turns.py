@@ -146,6 +146,8 @@ class Seats:
         machine meets all of them and none always runs after the same other. Who is far from us after two rounds has
         no more of them: the time is for those who are near."""
         outcome = Outcome(contest, [Result(name) for name in contest.contenders if only is None or name in only])
+        if contest.fresh:
+            self.end()
         with self._started(contest, outcome.results) as ready:
             rounds = rounds or contest.rounds
             for number in range(rounds):
@@ -207,5 +209,6 @@ class Seats:
         return answer
 
     def end(self) -> None:
+        """All of them. Who is asked for again gets a new process."""
         for seat in self._seats.values():
             seat.leave()

@@ -20,7 +20,7 @@ def _moment(
 CONTESTS = [
     _moment(
         "first batch", "from a new loader to its first batch, 10×16 float32", "ms", "first", "small",
-        tuple(PEERS), quick=True,
+        tuple(PEERS), quick=True, fresh=True,
         targets={"torch spawn": Target(0.02, at_most=True), "torch fork": Target(0.8, at_most=True)},
     ),
     _moment(

@@ -61,3 +61,12 @@ def test_who_is_far_behind_after_two_rounds_has_no_more_unless_a_target_is_about
     contest = Contest("far", "far", "turns/s", "toys:start", names, targets={"stock": Target(6)})
     rounds = {result.contender: len(result.figures) for result in seats.hold(contest, rounds=4).results}
     assert rounds == {"holdfast": 4, "near": 4, "crawls": 2, "stock": 4}
+
+
+def test_a_contest_gets_new_processes_if_what_others_left_in_them_would_count(seats):
+    first, *others = [
+        seats.hold(Contest("who", "who", "pid", "toys:start", ("named",), fresh=fresh), rounds=1).results[0].figures
+        for fresh in (False, False, True)
+    ]
+    assert others[0] == first
+    assert others[1] != first

@@ -58,6 +58,13 @@ class Reluctant(Counting):
         raise Cannot("changed its mind")
 
 
+class Named(Counting):
+    """Its figures are the number of its process."""
+
+    def go(self) -> float:
+        return float(os.getpid())
+
+
 class Untidy(Counting):
     def close(self) -> None:
         raise OSError("does not close")
@@ -68,7 +75,7 @@ def start(turn: Turn) -> Counting:
         raise Cannot("reads only files")
     ways = {
         "dies": Dying, "hangs": Hanging, "raises": Raising, "reluctant": Reluctant, "untidy": Untidy,
-        "crawls": Crawling, "stock": Crawling,
+        "crawls": Crawling, "stock": Crawling, "named": Named,
     }  # fmt: skip
     print("libraries print things")
     return ways.get(turn.contender, Counting)()
