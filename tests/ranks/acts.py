@@ -43,9 +43,10 @@ class SlowToTell(Exception):
 
 
 def make(path: Path, text: str = "") -> None:
-    """At once: whoever sees it sees all of it."""
-    path.with_suffix(".new").write_text(text)
-    path.with_suffix(".new").rename(path)
+    """At once: whoever sees it sees all of it. Several ranks may make the same."""
+    new = path.with_suffix(f".{os.getpid()}")
+    new.write_text(text)
+    new.rename(path)
 
 
 def await_file(path: Path) -> None:
