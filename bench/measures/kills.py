@@ -24,18 +24,11 @@ class Kept:
 
     def __init__(self, loader: Loader, work: Work, *, kills: bool) -> None:
         self._loader, self._work, self._kills = loader, work, kills
+        self.note = f"{len(work.dataset.at)} kills in {work.batches} batches" if kills else ""
         check(loader, work)
-        self._calm = self._epoch(kills=False) if kills else 0.0  # the control's goes are such epochs themselves
-        self._killed = float("inf")
-        self.note = ""
 
     def go(self) -> float:
-        seconds = self._epoch(self._kills)
-        if self._kills:
-            self._killed = min(self._killed, seconds)
-            kills, kept = len(self._work.dataset.at), self._calm / self._killed
-            self.note = f"{kills} kills in {self._work.batches} batches, {kept:.2f} of its rate in one epoch without"
-        return self._work.batches / seconds
+        return self._work.batches / self._epoch(self._kills)
 
     def _epoch(self, kills: bool) -> float:
         mine, at = self._work.dataset.mine, self._work.dataset.at
