@@ -62,6 +62,8 @@ SAMPLES = {
     "an int, then a float": lambda i: i if i % 2 == 0 else i + 0.5,
     "a float, then an int": lambda i: i if i % 2 else i + 0.5,
     "a bool, then an int": lambda i: i if i % 2 else True,
+    "an int, then a tensor": lambda i: i if i % 3 == 0 else torch.tensor(i + 0.5),
+    "a float, then a scalar of numpy": lambda i: i / 2 if i % 2 == 0 else numpy.int32(i),
     "tuples of int, then float": lambda i: (i if i % 2 == 0 else i + 0.5, 1),
     "empty tensors": lambda i: torch.empty(0, 3),
     "empty tuples": lambda i: (),
