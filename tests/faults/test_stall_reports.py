@@ -29,7 +29,7 @@ import holdfast
 from holdfast._engine.causes import Kind
 from holdfast._engine.stalls import Stall, examine, examine_thread
 from holdfast._system import posix_child, proc, stacks
-from holdfast._transport.logbook import MEMORY, SAMPLE, SIZE, Entry, Logbook, Phase
+from holdfast._transport.logbook import MEMORY, SIZE, Entry, Logbook, Phase
 from holdfast.testing import Once
 
 HERE = Path(__file__).name
@@ -645,7 +645,7 @@ def test_a_batch_in_the_logbook():
 
     logbook.note_fetching(7)
     assert noted() == (Phase.FETCHING, 7, -1)
-    logbook.numbers[SAMPLE] = 3
+    logbook.place[()] = 3
     assert logbook.read().sample == 3
     logbook.note_collating()
     assert noted() == (Phase.COLLATING, 7, -1)

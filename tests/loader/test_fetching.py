@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from holdfast._transport.logbook import SAMPLE, SINCE
+from holdfast._transport.logbook import SINCE
 from holdfast._worker import fetch
 from holdfast._worker.fetch import LONGEST, SHORT, Unnoted, fetcher
 from holdfast._worker.job import Job
@@ -27,7 +27,7 @@ class Clocked:
         self.places: list[int] = []
 
     def __getitem__(self, index: int) -> torch.Tensor | int:
-        self.places.append(self.notes.numbers[SAMPLE])
+        self.places.append(self.notes.place[()])
         self.late.append(self.now - self.notes.times[SINCE])
         self.now += self._takes(index)
         return index

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from holdfast._core.mixing import mix
-from holdfast._transport.logbook import SAMPLE
 from holdfast._transport.messages import Begin, Plan, Report
 from holdfast._worker.failing import Failures
 from holdfast._worker.fetch import Fetch, Unnoted, fetch_planned, fetcher
@@ -141,7 +140,7 @@ class Serial:
 
     def _made(self, index: Any) -> Any:
         assert self._fetch is not None
-        self._samples, self._notes.numbers[SAMPLE] = None, -1
+        self._samples, self._notes.place[()] = None, -1
         samples = fetch_planned(index, self._job, self._notes) if type(index) is Plan else self._fetch(index)
         self._samples = samples
         return self._job.collate_fn(samples)
@@ -149,7 +148,7 @@ class Serial:
     def _reports(self, error: Exception, index: Any) -> list[Report]:
         samples, self._samples = self._samples, None
         if samples is None:
-            return self._failures.of_fetch(error, index, self._notes.numbers[SAMPLE])
+            return self._failures.of_fetch(error, index, self._notes.place[()])
         return self._failures.of_making(error, index, samples, self._job.collate_fn)
 
     # -- a stream ------------------------------------------------------------------------------

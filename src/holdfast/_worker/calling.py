@@ -11,7 +11,7 @@ from holdfast._core.mixing import mix
 from holdfast._transport.arena import ArenaFull
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.faults import pack_error
-from holdfast._transport.logbook import OVERDUE, SAMPLE, SINCE, Logbook, Phase
+from holdfast._transport.logbook import OVERDUE, SINCE, Logbook, Phase
 from holdfast._transport.messages import Did, Task, in_full, shortened
 from holdfast._transport.parcels import Packed, wrap
 from holdfast.errors import CannotSend, SharedMemoryFull, TaskExited
@@ -121,10 +121,10 @@ class Calls:
             raise
 
     def _one_by_one(self, items: list[Any], call: Callable[[Any], Any], seed: int | None) -> None:
-        task, numbers, times = self._task, self._logbook.numbers, self._logbook.times
+        task, place, times = self._task, self._logbook.place, self._logbook.times
         last = self._todo[-1]
         for k in self._todo:
-            numbers[SAMPLE] = k
+            place[()] = k
             times[SINCE] = monotonic()
             if seed is not None:
                 seed_all(mix(seed, task.base + k))
@@ -144,10 +144,10 @@ class Calls:
 
     def _in_blocks(self, items: list[Any], call: Callable[[Any], Any]) -> None:
         """Short calls that draw no random numbers, at the speed of ``map``: one note for more and more of them."""
-        first, numbers, values = self._task.first, self._logbook.numbers, self._values
+        first, place, values = self._task.first, self._logbook.place, self._values
         k, size, count = 0, 1, len(items)
         while k < count:
-            numbers[SAMPLE] = first + k if size == 1 else -1  # nobody can tell which of them it was
+            place[()] = first + k if size == 1 else -1  # nobody can tell which of them it was
             began, before = monotonic(), len(values)
             try:
                 values.extend(map(call, islice(items, k, k + size)))

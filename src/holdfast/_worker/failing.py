@@ -14,7 +14,7 @@ from typing import Any
 from torch.utils.data import default_collate
 
 from holdfast._transport.faults import add_note
-from holdfast._transport.logbook import SAMPLE, SINCE
+from holdfast._transport.logbook import SINCE
 from holdfast._transport.messages import Plan, Report
 from holdfast.policies import is_programming_error
 
@@ -105,7 +105,7 @@ class Failures:
         """The rest of the batch, for those that fail as well."""
         given, fetch, reports = index.given if type(index) is Plan else {}, one_by_one(self._job), []
         for place in range(start, len(indices)):
-            self._notes.numbers[SAMPLE], self._notes.times[SINCE] = place, monotonic()
+            self._notes.place[()], self._notes.times[SINCE] = place, monotonic()
             if place not in given:
                 try:
                     fetch(indices[place])

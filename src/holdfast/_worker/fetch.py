@@ -7,7 +7,7 @@ from itertools import islice
 from time import monotonic
 from typing import Any, Protocol
 
-from holdfast._transport.logbook import SAMPLE, SINCE
+from holdfast._transport.logbook import SINCE
 from holdfast._transport.messages import Plan
 from holdfast.errors import StopInItem
 
@@ -23,7 +23,7 @@ LONGEST = 1024  # ... up to so many samples
 class Notes(Protocol):
     """Where a fetcher notes the sample it is on; the logbook in a process."""
 
-    numbers: Any
+    place: Any
     times: Any
 
 
@@ -31,7 +31,7 @@ class Unnoted:
     """For loading in the trainer itself, which nobody has to watch."""
 
     def __init__(self) -> None:
-        self.numbers: Any = [0] * 4
+        self.place: Any = {(): -1}
         self.times: Any = [0.0] * 4
 
 
@@ -68,7 +68,7 @@ def fetch_planned(plan: Plan, job: Job, notes: Notes) -> Any:
     """A batch of which some samples are given, or which is to be taken with care: each is noted."""
     fetch, samples = one_by_one(job), []
     for position, index in enumerate(plan.indices):
-        notes.numbers[SAMPLE], notes.times[SINCE] = position, monotonic()
+        notes.place[()], notes.times[SINCE] = position, monotonic()
         samples.append(plan.given[position] if position in plan.given else fetch(index))
     return samples if job.auto_collation else samples[0]
 
@@ -78,30 +78,37 @@ def next_run(length: int, seconds: float) -> int:
     ``length``, was over in no time: where a sample takes microseconds, a look at the clock for each of them would be
     most of what it costs to be watched.
     """
-    return min(2 * length, LONGEST) if seconds < SHORT else 1
+    if seconds >= SHORT:
+        return 1
+    return 2 * length if length < LONGEST else LONGEST
 
 
 def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
-    numbers, times, length = notes.numbers, notes.times, 1
+    place, times, length = notes.place, notes.times, 1
 
     def fetch(indices: Any) -> list[Any]:
         nonlocal length
         indices = indices if type(indices) is list else list(indices)
-        places = enumerate(indices)
+        places, size, began = enumerate(indices), len(indices), times[SINCE]  # noted as the batch was begun
+        samples: list[Any] = []
         try:
-            samples = [dataset[index] for numbers[SAMPLE], index in islice(places, 1)]
-            times[SINCE] = began = monotonic()
-            if mover is not None and samples and mover.begin(samples[0], len(indices)):
+            for place[()], index in places:
+                samples.append(dataset[index])
+                break  # the first one is looked at
+            if length == 1:
+                times[SINCE] = began = monotonic()
+            if mover is not None and samples and mover.begin(samples[0], size):
                 samples[0], keep = mover.move(samples[0]), mover.into(samples)
-                for numbers[SAMPLE], index in places:
+                for place[()], index in places:
                     keep(dataset[index])
                     times[SINCE] = monotonic()
-            while run := [dataset[index] for numbers[SAMPLE], index in islice(places, length)]:
-                samples += run
+            while len(samples) < size:
+                run = islice(places, length) if len(samples) + length < size else places
+                samples += [dataset[index] for place[()], index in run]
                 times[SINCE] = now = monotonic()
                 length, began = next_run(length, now - began), now
         except StopIteration as stop:
-            index = indices[numbers[SAMPLE]]
+            index = indices[place[()]]
             raise StopInItem(index, describe(dataset, index)) from stop
         return samples
 

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from holdfast._core.mixing import mix
-from holdfast._transport.logbook import SAMPLE, SINCE
+from holdfast._transport.logbook import SINCE
 from holdfast._transport.messages import Mark, Past, Report
 from holdfast.errors import StreamDiffers, StreamLost
 
@@ -87,7 +87,7 @@ class Stream:
         self._stream, self._next, self._meet, self._states = stream, stream.__next__, meet, states
         self._generator = isinstance(origin(stream), Generator)
         self._auto, self._drop_last, self._every = job.auto_collation, job.drop_last, job.snapshot_every
-        self._numbers, self._times, self._run = notes.numbers, notes.times, 1
+        self._place, self._times, self._run = notes.place, notes.times, 1
         self._ended = self._replaying = False
         self._unsure = False  # an item that was well cannot be had again: those after it may draw other random numbers
         self._mended = self._failures = 0  # times that this batch was mended; items that have raised in a row
@@ -179,12 +179,12 @@ class Stream:
     def _draw(self, samples: list[Any], size: int) -> None:
         """Items as they come, until there are ``size`` samples. Small things done for each of them are what makes a
         stream slow, so what can be done for all of them is."""
-        numbers, draw, keep, before = self._numbers, self._next, samples.append, len(samples)
+        place, draw, keep, before = self._place, self._next, samples.append, len(samples)
         places = iter(range(before, size))
         try:
             while len(samples) < size:
                 self._times[SINCE] = began = monotonic()
-                for numbers[SAMPLE] in islice(places, self._run):
+                for place[()] in islice(places, self._run):
                     keep(draw())
                 self._run = next_run(self._run, monotonic() - began)
         finally:
