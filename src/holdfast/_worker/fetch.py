@@ -88,7 +88,7 @@ def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
 
     def fetch(indices: Any) -> list[Any]:
         nonlocal length
-        indices = indices if type(indices) is list else list(indices)
+        indices = list(indices)  # ours: what becomes of theirs meanwhile is nothing to us
         places, size, began = enumerate(indices), len(indices), times[SINCE]  # noted as the batch was begun
         samples: list[Any] = []
         try:
