@@ -67,7 +67,7 @@ class Crew:
         self._tally, self._restarts_before = tally, tally.restarts
         self._roster, self._bound = Roster(), limits.bound
         self._draws = Draws(iter(()).__next__)
-        self._inquest, self._results = Inquest(judge, self._machine), Results()
+        self._inquest, self._results = Inquest(judge, self._machine, processes=launcher.processes), Results()
         self._prompts = Prompts(self._roster, self._inquest.doing, self._inquest.again)
         self._flow = Flow(self._machine, judge.streams)
         self._epoch = Begin(0, 0, None)

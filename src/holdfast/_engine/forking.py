@@ -27,7 +27,7 @@ class ForkWarning(UserWarning):
 class Forked:
     """Forks of the trainer itself: nothing is serialised, everything is inherited, locks included."""
 
-    forks = True
+    forks = processes = True
 
     def __init__(self, job: Errand, posts: Posts) -> None:
         self._job, self._posts = job, posts

@@ -24,9 +24,13 @@ Posts = Callable[[int], Post]
 
 
 class Launcher(Protocol):
-    """Starts workers of one crew. Owns what they are handed. ``forks``: they are forks of this process."""
+    """Starts workers of one crew. Owns what they are handed. ``forks``: they are forks of this process.
+
+    ``processes``: they are processes at all, which the kernel may end when memory is out.
+    """
 
     forks: bool
+    processes: bool
 
     def launch(self, seat: int) -> Berth: ...
 
@@ -38,7 +42,7 @@ class Launcher(Protocol):
 class FromZygote:
     """Forks of the clean process: as fast as fork, as safe as spawn."""
 
-    forks = False
+    forks, processes = False, True
 
     def __init__(self, job: Errand, posts: Posts) -> None:
         self._posts = posts
@@ -70,7 +74,7 @@ class FromZygote:
 class Spawned:
     """New interpreters, one for each worker."""
 
-    forks = False
+    forks, processes = False, True
 
     def __init__(self, job: Errand, posts: Posts) -> None:
         self._posts = posts
@@ -91,7 +95,7 @@ class Spawned:
 class Standby:
     """Interpreters spawned ahead of need, which inherit nothing and find their memory by name."""
 
-    forks = False
+    forks, processes = False, True
 
     def __init__(self, job: Errand, posts: Posts) -> None:
         from holdfast._system import standby

@@ -78,7 +78,7 @@ class ThreadProcess(Process):
 
     def kill(self) -> None:
         """Let go of it: it ends by itself, later."""
-        self._logbook.numbers.release()  # so the note of the next sample fails, and with it the batch
+        self._logbook.revoke()  # so the note of the next sample fails, and with it the batch
         self.ended()
 
     def send_signal(self, number: int) -> None:
@@ -108,7 +108,7 @@ class ThreadBerth(Berth):
 class Threads:
     """Starts worker threads. They share the job's objects with the trainer; each iterates an iterable data set anew."""
 
-    forks = False
+    forks = processes = False
 
     def __init__(self, job: Job, posts: Posts) -> None:
         self._job, self._posts, self._baton = job, posts, baton(job.seats)

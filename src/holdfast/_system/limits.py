@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from . import cgroups
 
 _NO_LIMIT = 1 << 60  # cgroup v1 writes a number of about this size where v2 writes "max"
@@ -14,6 +12,8 @@ _NO_LIMIT = 1 << 60  # cgroup v1 writes a number of about this size where v2 wri
 
 def memory_room() -> int:
     """Bytes that can be used before the machine or the container runs out."""
+    import psutil  # late: most programs never ask
+
     room = int(psutil.virtual_memory().available)
     limits = (group.room() for group in memory_groups())
     return max(0, min([room, *(limit for limit in limits if limit is not None)]))
@@ -21,6 +21,8 @@ def memory_room() -> int:
 
 def own_memory() -> int:
     """Bytes that this process alone has: not the data set and the batches that it shares with others."""
+    import psutil
+
     try:
         found = psutil.Process().memory_info()
     except psutil.Error:

@@ -99,6 +99,11 @@ class Logbook:
         # numbers[SAMPLE], for the note on every sample: `place[()] = 7` takes the fewest steps from Python to memory.
         self.place: Any = memoryview(mapping)[8 * SAMPLE : 8 * SAMPLE + 8].cast("q", shape=())
 
+    def revoke(self) -> None:
+        """The next note is an error for whoever makes it; readers see what was noted before."""
+        self.place.release()
+        self.numbers.release()
+
     def of_guest(self) -> Logbook:
         """The second entry, as a logbook of its own that has no room for a stack."""
         return Logbook(memoryview(self._map)[slice(*GUEST)])

@@ -55,30 +55,32 @@ class _OwnRNG(NamedTuple):
 
 
 class OwnGenerators:
-    """One thread's generators, set for each batch from when somebody has asked for them: it takes longer than a small
-    sample does."""
+    """One thread's generators, made when somebody asks for them and set for each batch from then on: it takes longer
+    than a small sample does."""
 
     def __init__(self) -> None:
-        kind: Any = getattr(torch_worker, "_RNG", _OwnRNG)
-        self._python, self._torch = random.Random(), torch.Generator()
-        self._numpy = numpy.random.Generator(numpy.random.PCG64())
-        self._rng = kind(random_generator=self._python, torch_generator=self._torch, numpy_generator=self._numpy)
-        self._asked_for, self._batch = False, (0, 0)
+        self._rng: Any = None
+        self._batch = 0, 0
 
     @property
     def rng(self) -> Any:
-        if not self._asked_for:
-            self._asked_for = True
+        if self._rng is None:
+            kind: Any = getattr(torch_worker, "_RNG", _OwnRNG)
+            self._rng = kind(
+                random_generator=random.Random(),
+                torch_generator=torch.Generator(),
+                numpy_generator=numpy.random.Generator(numpy.random.PCG64()),
+            )
             self.seed(*self._batch)
         return self._rng
 
     def seed(self, seed: int, batch: int) -> None:
         self._batch = seed, batch
-        if self._asked_for:
+        if self._rng is not None:
             value = mix(seed, batch)
-            self._python.seed(value)
-            self._torch.manual_seed(value)
-            self._numpy.bit_generator.state = numpy.random.PCG64(value).state
+            self._rng.random_generator.seed(value)
+            self._rng.torch_generator.manual_seed(value)
+            self._rng.numpy_generator.bit_generator.state = numpy.random.PCG64(value).state
 
 
 class ThreadInfo(torch_worker.WorkerInfo):

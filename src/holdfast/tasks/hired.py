@@ -32,7 +32,7 @@ from .standing_in import StandInLine, StandInLogbook, StandInProcess
 class Hired:
     """Owns the job as the pool's workers are sent it: packed once, and dropped by all of them when this is closed."""
 
-    forks = False
+    forks, processes = False, True
 
     def __init__(self, pool: Pool, job: Job, posts: Posts) -> None:
         pool._check_running()
