@@ -526,7 +526,7 @@ holdfast.warm("colorsys", wait=False)
 assert "torch" not in sys.modules, "torch was imported, or waited for"
 from holdfast._system import zygote as zygotes
 early = zygotes._current
-assert early is not None and early._owed == [["colorsys"]]
+assert early is not None and [owed[-1] for owed in early._owed] == ["colorsys"]
 import colorsys
 
 class Dataset:

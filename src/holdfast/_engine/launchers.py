@@ -12,7 +12,7 @@ from holdfast._system import spawn
 from holdfast._system.process import Process
 from holdfast._system.segments import MemfdSegment, NamedSegment, remove_named
 from holdfast._system.stderr import above_standard
-from holdfast._system.zygote import ZygoteDied, zygote
+from holdfast._system.zygote import Zygote, ZygoteDied, begin, zygote
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.shipment import S, Shipment, equal, ship, try_to_ship, try_to_ship_by_name
 from holdfast._worker.job import Errand, Job, Post
@@ -46,8 +46,10 @@ class FromZygote:
 
     def __init__(self, job: Errand, posts: Posts) -> None:
         self._posts = posts
+        self._first: Zygote | None = None  # from which its first worker came
         self._shipment = shipped(job, MemfdSegment.create("holdfast-shipment"))
-        self._zygote = zygote(self._shipment.modules)
+        self.modules = [*job.modules, *self._shipment.modules]
+        begin(self.modules)
 
     def launch(self, seat: int) -> Berth:
         shipment = self._shipment
@@ -55,9 +57,9 @@ class FromZygote:
         def fork(fds: list[int], stderr: int) -> Process:
             given = [*fds, shipment.segment.fd, *shipment.fds]
             try:
-                return zygote(shipment.modules).fork(given, stderr)
+                return self._zygote().fork(given, stderr)
             except ZygoteDied:
-                return zygote(shipment.modules).fork(given, stderr)  # someone killed it; a new one was started
+                return self._zygote().fork(given, stderr)  # someone killed it; a new one was started
 
         berth = pipe_berth(fork)
         introduce(berth.channel, self._posts(seat), shipment.manifest)
@@ -65,7 +67,12 @@ class FromZygote:
 
     def is_like(self, other: FromZygote) -> bool:
         """Whether workers of both begin alike: with the same job, and from a process with the same modules."""
-        return self._zygote is other._zygote and equal(self._shipment, other._shipment)
+        return self._first is other._zygote() and equal(self._shipment, other._shipment)
+
+    def _zygote(self) -> Zygote:
+        found = zygote(self.modules)
+        self._first = self._first or found
+        return found
 
     def close(self) -> None:
         self._shipment.close()
@@ -77,14 +84,15 @@ class Spawned:
     forks, processes = False, True
 
     def __init__(self, job: Errand, posts: Posts) -> None:
-        self._posts = posts
+        self._posts, self._modules = posts, job.modules
         with above_standard():
             segment = MemfdSegment.create("holdfast-shipment")
         self._shipment = shipped(job, segment)
 
     def launch(self, seat: int) -> Berth:
         shipment = self._shipment
-        berth = pipe_berth(lambda fds, stderr: spawn.worker([*fds, shipment.segment.fd, *shipment.fds], stderr))
+        given = [shipment.segment.fd, *shipment.fds]
+        berth = pipe_berth(lambda fds, stderr: spawn.worker([*fds, *given], stderr, self._modules))
         introduce(berth.channel, self._posts(seat), shipment.manifest)
         return berth
 

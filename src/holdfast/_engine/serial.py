@@ -14,7 +14,8 @@ from holdfast._transport.messages import Begin, Plan, Report
 from holdfast._worker.failing import Failures
 from holdfast._worker.fetch import Fetch, Unnoted, fetch_planned, fetcher
 from holdfast._worker.job import Job
-from holdfast._worker.seeds import Fenced, seed_all
+from holdfast._worker.seeding import seed_all
+from holdfast._worker.seeds import Fenced
 from holdfast._worker.stream import EndOfStream, Passed, Refused, Stream, TriedAgain, opened
 
 from .docket import Whose

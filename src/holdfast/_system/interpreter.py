@@ -42,6 +42,21 @@ def worker_environ() -> dict[str, str]:
 
 
 @contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Numeric libraries that are loaded in here make no pools of threads."""
+    before = {name: os.environ.get(name) for name in _THREAD_POOLS}
+    os.environ.update(dict.fromkeys(_THREAD_POOLS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
     """A process started in here does not hear Ctrl-C, which terminals send to the whole group, before it can ignore it.
 

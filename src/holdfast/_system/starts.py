@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 HAS_FORK = hasattr(os, "fork")
+LOADING = "holdfast._worker.worker"  # and with it torch, and all else that a worker of a loader needs
 STARTS = ("auto", "zygote", "standby", "fork", "spawn", "forkserver")
 
 
@@ -42,13 +43,24 @@ def _refuse(start: str) -> str:
 
 
 def warm(modules: Iterable[str], *, wait: bool) -> None:
+    """Have the zygote import torch, and these, or know that it will."""
     if not HAS_FORK:
         return
     from .zygote import begin, zygote
 
+    modules = [LOADING, *modules]
     begin(modules, to_be_awaited=wait)
     if wait:
         zygote(modules)
+
+
+def is_warm() -> bool:
+    """Whether there is a zygote that has torch, or is about to."""
+    if not HAS_FORK:
+        return False
+    from .zygote import is_preloaded
+
+    return is_preloaded(LOADING)
 
 
 def warm_for(start: str, workers: int) -> None:

@@ -227,6 +227,12 @@ def begin(modules: Iterable[str] = (), *, to_be_awaited: bool = False) -> None:
                 current.ask_for(missing)
 
 
+def is_preloaded(module: str) -> bool:
+    """Whether the zygote that there is has imported this, or was asked to."""
+    with _starting:
+        return _current is not None and module in _current.preloaded
+
+
 def _settled(modules: Iterable[str]) -> Zygote:
     while True:
         current = _usable()

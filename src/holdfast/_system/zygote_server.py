@@ -1,8 +1,8 @@
 """The clean process that workers are forked from.
 
-Started as a new interpreter, never as a fork of the trainer: torch imported, one thread, no inherited locks, sockets or
-devices. It does three things: import modules, fork, and report how its children ended. It has no thread of its own and
-waits in one place.
+Started as a new interpreter, never as a fork of the trainer: one thread, no inherited locks, sockets or devices. It
+does three things: import modules, torch as a rule the first of them, fork, and report how its children ended. It has no
+thread of its own and waits in one place.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import struct
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from . import huge_pages, remains
+from . import huge_pages, late_torch, remains
+from .interpreter import one_thread_each
 
 LENGTH = struct.Struct("<I")
 STATUS = struct.Struct("<i")
@@ -83,7 +84,7 @@ class Server:
             self._poll.register(self._trainer_gone, select.POLLIN)
 
     def run(self) -> None:
-        self._scattered, quiet = huge_pages.candidates(), False
+        quiet = False
         while True:
             ready = {fd for fd, _ in self._poll.poll(self._patience(quiet))}
             if quiet := not ready:
@@ -189,7 +190,8 @@ def _preload(request: dict[str, Any]) -> dict[str, Any]:
     with _for_good():
         for name in request["modules"]:
             try:
-                path = getattr(importlib.import_module(name), "__file__", None)
+                with one_thread_each() if name.startswith("holdfast.") else nullcontext():
+                    path = getattr(importlib.import_module(name), "__file__", None)
                 if path:
                     files[path] = modified(path)
             except BaseException:
@@ -233,13 +235,11 @@ def _has_company() -> bool:
 def main(control_fd: int, trainer: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = Server(socket.socket(fileno=control_fd), trainer)
-    with _for_good():  # torch and all that a worker needs, before the first fork
-        import torch
-
+    with _for_good():  # all that a worker needs that can do without torch, before the first fork
         import holdfast._worker.process
         import holdfast._worker.task_worker  # noqa: F401
 
-    torch.set_num_threads(1)
+    late_torch.when_here(late_torch.have_one_thread)
     sys.argv[:] = [""]
     try:
         server.run()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from .codec import Layout
+from .layout import Layout
 from .parcels import Packed
 
 

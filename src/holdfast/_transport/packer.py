@@ -6,6 +6,7 @@ value, and a class that came from the other side is recognised when it returns, 
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
 import sys
@@ -17,18 +18,12 @@ from typing import Any
 
 import cloudpickle
 import numpy
-import torch
 
-from . import leaves as leaf_kinds
-from .leaves import Leaf, Region
+from holdfast._system import late_torch
+
+from .leaves import Leaf, Region, of_array, of_buffer
 
 PROTOCOL = 5
-_NOT_A_LEAF = (
-    "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing "
-    "process boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing "
-    "(e.g., putting it on the queue)."
-)
-
 # What libraries have registered for the way between processes (memory-mapped tensors of tensordict, sockets). torch's
 # own entries are left out: they would move tensors into other shared memory.
 _REGISTERED: dict[type, Callable[[Any], Any]] = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
@@ -53,20 +48,12 @@ def leaf(number: int) -> Any:
     return _open.leaves[number]
 
 
-def _typed_storage(untyped: torch.UntypedStorage, dtype: torch.dtype) -> torch.TypedStorage:
-    return torch.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
-
-
-def _untyped_storage(raw: torch.Tensor) -> torch.UntypedStorage:
-    return raw.untyped_storage()
-
-
 class Taken(io.BytesIO):
     """A value taken apart: the skeleton in the file, tensors and arrays beside it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[torch.Tensor | numpy.ndarray[Any, Any] | memoryview] = []
+        self.found: list[Any] = []
 
     def leave_out_buffer(self, buffer: pickle.PickleBuffer) -> None:
         self.found.append(buffer.raw())
@@ -84,40 +71,33 @@ class Packer(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no t
     def reducer_override(self, obj: Any) -> Any:
         self.plain = False
         kind = type(obj)
-        if kind is torch.Tensor:
-            reduced = self._reduce_tensor(obj)
-        elif kind is numpy.ndarray:
-            reduced = NotImplemented if obj.dtype.hasobject else self._leave_out(obj)
-        elif kind is torch.TypedStorage and obj._untyped_storage.device.type == "cpu":
-            reduced = (_typed_storage, (obj._untyped_storage, obj.dtype))
-        elif kind is torch.UntypedStorage and obj.device.type == "cpu":
-            reduced = (_untyped_storage, (torch.empty(0, dtype=torch.uint8).set_(obj),))
-        elif kind in _REGISTERED and not kind.__module__.startswith("torch"):
+        ours = _OURS.get(kind)
+        if ours is not None:
+            reduced = ours(self, obj)
+            return super().reducer_override(obj) if reduced is NotImplemented else reduced
+        if kind in _REGISTERED and not kind.__module__.startswith("torch"):
             return _REGISTERED[kind](obj)
-        else:
-            return super().reducer_override(obj)
-        return super().reducer_override(obj) if reduced is NotImplemented else reduced
+        return super().reducer_override(obj)
 
-    def _reduce_tensor(self, tensor: torch.Tensor) -> Any:
-        if tensor.requires_grad and not tensor.is_leaf:
-            raise RuntimeError(_NOT_A_LEAF)
-        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
-            return NotImplemented  # torch takes these apart itself, into plain tensors and storages
-        if tensor.device.type == "cpu":
-            return self._reduce_flat(tensor)
-        if tensor.device.type == "meta":
-            return NotImplemented
-        from torch.multiprocessing.reductions import reduce_tensor
-
-        return reduce_tensor(tensor)
-
-    def _reduce_flat(self, tensor: torch.Tensor) -> Any:
+    def reduce_flat(self, tensor: Any) -> Any:
+        """A tensor whose memory is here."""
         memory = getattr(tensor.untyped_storage(), "_holdfast", None)  # of `share`; this is all that others pay for it
-        return self._leave_out(tensor) if memory is None else memory.reduce_tensor(tensor)
+        return self.leave_out(tensor) if memory is None else memory.reduce_tensor(tensor)
 
-    def _leave_out(self, obj: Any) -> Any:
+    def leave_out(self, obj: Any) -> Any:
         self._found.append(obj)
         return leaf, (len(self._found) - 1,)
+
+
+_Reduce = Callable[[Packer, Any], Any]
+_OURS: dict[type, _Reduce] = {
+    numpy.ndarray: lambda packer, array: NotImplemented if array.dtype.hasobject else packer.leave_out(array)
+}
+
+
+def takes(kind: type, reduce: _Reduce) -> None:
+    """How objects of just this type are taken apart. ``NotImplemented`` leaves one to pickle."""
+    _OURS[kind] = reduce
 
 
 def take_apart(value: object) -> tuple[bytes, list[Leaf], list[Region]]:
@@ -131,14 +111,17 @@ def take_apart(value: object) -> tuple[bytes, list[Leaf], list[Region]]:
 def describe(found: Sequence[Any]) -> tuple[list[Leaf], list[Region]]:
     regions: list[Region] = []
     leaves: list[Leaf | None] = [None] * len(found)
-    tensors = [i for i, obj in enumerate(found) if isinstance(obj, torch.Tensor)]
-    for i, tensor_leaf in zip(tensors, leaf_kinds.of_tensors([found[i] for i in tensors], regions), strict=True):
-        leaves[i] = tensor_leaf
+    tensors = [i for i, obj in enumerate(found) if not isinstance(obj, numpy.ndarray | memoryview)]
+    if tensors:
+        from .tensors import of_tensors
+
+        for i, tensor_leaf in zip(tensors, of_tensors([found[i] for i in tensors], regions), strict=True):
+            leaves[i] = tensor_leaf
     for i, obj in enumerate(found):
         if isinstance(obj, numpy.ndarray):
-            leaves[i] = leaf_kinds.of_array(obj, regions)
+            leaves[i] = of_array(obj, regions)
         elif isinstance(obj, memoryview):
-            leaves[i] = leaf_kinds.of_buffer(obj, regions)
+            leaves[i] = of_buffer(obj, regions)
     return leaves, regions  # type: ignore[return-value]  # every place was filled
 
 
@@ -150,3 +133,6 @@ def put_together(skeleton: bytes | memoryview, objects: Sequence[Any], buffers: 
         return pickle.loads(skeleton, buffers=buffers)
     finally:
         _open.leaves = outer
+
+
+late_torch.when_here(lambda: importlib.import_module("holdfast._transport.tensors"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .arena import Writer
-from .codec import LONG_SKELETON, Layout, lay_out, region_of
+from .layout import LONG_SKELETON, Layout, lay_out, region_of
 from .packer import PROTOCOL, Packer, Taken, describe
 
 

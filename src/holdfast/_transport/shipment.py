@@ -18,8 +18,6 @@ from multiprocessing import context as mp_context
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import torch
-
 from holdfast._system.segments import MemfdSegment, NamedSegment
 
 from .arena import aligned
@@ -66,7 +64,7 @@ def ship(value: object, segment: S) -> Shipment[S]:
     skeleton, found, fds = _take_apart(value)
     leaves, regions = describe(found)
     manifest = _stow(segment, skeleton, leaves, regions)
-    return Shipment(segment, manifest, fds, _modules_named_in(skeleton))
+    return Shipment(segment, manifest, fds, modules_named_in(skeleton))
 
 
 def try_to_ship(value: object) -> None:
@@ -128,7 +126,7 @@ def _stow(segment: MemfdSegment | NamedSegment, skeleton: bytes, leaves: list[Le
     return manifest
 
 
-def _modules_named_in(skeleton: bytes) -> list[str]:
+def modules_named_in(skeleton: bytes) -> list[str]:
     """Modules of the trainer that the pickle names, so that they can be imported once for all workers."""
     names: dict[str, None] = {}
     try:
@@ -152,6 +150,8 @@ class _Shipper(Packer):
 
 
 def _is_shared(obj: Any) -> bool:
+    import torch  # whose type this is
+
     if isinstance(obj, torch.TypedStorage):
         obj = obj._untyped_storage
     return bool(obj.device.type == "cpu" and obj.is_shared())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import torch
 
-from .leaves import TensorLeaf
+from .tensors import TensorLeaf
 
 Signature = tuple[Any, ...]
 Assemble = Callable[[Sequence[Any]], Any]

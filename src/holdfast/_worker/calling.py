@@ -20,7 +20,7 @@ from .drawing import cannot_draw
 from .inlet import Inlet
 from .life import unwrap
 from .line import Line
-from .seeds import seed_all
+from .seeding import seed_all
 
 FLUSH = 0.005  # seconds after which results are handed over although there is more to do
 BLOCK = 0.0005  # seconds that short calls may take together before the next note in the logbook

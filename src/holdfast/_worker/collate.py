@@ -16,7 +16,7 @@ import numpy
 import torch
 from torch.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
 
-from holdfast._transport.codec import INLINE
+from holdfast._transport.layout import INLINE
 
 from .collate_types import OURS, STOCK, are_apart
 from .moving import DTYPES, Mover, NewTensor

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from holdfast._transport.codec import Encoded, Layout
+from holdfast._transport.codec import Encoded
 from holdfast._transport.faults import pack_error
+from holdfast._transport.layout import Layout
 from holdfast._transport.logbook import SIZE, Entry, Logbook, Phase
 from holdfast._transport.messages import Begin, InitFailed, Load, Message, pack, unpack
 

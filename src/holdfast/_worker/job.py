@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from holdfast._system.segments import Segment
+from holdfast._system.starts import LOADING
 from holdfast._transport.channel import Channel
 from holdfast._transport.logbook import Logbook
 
@@ -31,6 +32,7 @@ class Errand(Protocol):
     """What is shipped to a crew. It knows what kind of worker it needs."""
 
     seats: int
+    modules: ClassVar[tuple[str, ...]]  # that each worker of this kind needs, and takes long to import
     parts: ClassVar[tuple[str, ...]]  # attributes that are the user's own, and may refuse to travel
 
     def worker(
@@ -55,6 +57,7 @@ class Job:
     shard: Ranks | None = None  # whether a stream is divided here, and among whom
     debugged: tuple[Policy, ...] = ()  # what has to have had its say before a sample that raises is debugged
     snapshot_every: int = 1  # batches of a stream from one state of the data set's own to the next; 0: none
+    modules: ClassVar[tuple[str, ...]] = (LOADING,)
     parts: ClassVar[tuple[str, ...]] = ("dataset", "collate_fn", "worker_init_fn", "collate_types")
 
     def worker(

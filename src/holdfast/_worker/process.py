@@ -8,18 +8,17 @@ import pickle
 import sys
 from collections.abc import Callable, Sequence
 
-import torch
-
-from holdfast._system import posix_child
+from holdfast._system import late_torch, posix_child
 from holdfast._system.segments import MemfdSegment, Segment
 from holdfast._transport.channel import Channel, PipeChannel
+from holdfast._transport.faults import pack_error
 from holdfast._transport.logbook import SIZE, STACK, Logbook, Phase
+from holdfast._transport.messages import InitFailed, pack
 from holdfast._transport.shipment import Manifest, unload
 
 from . import debugger, life  # noqa: F401  # the debugger now, before the zygote forks: pdb would take each worker 10 ms
 from .job import Errand, Post
 from .surroundings import take_over
-from .worker import report_failure
 
 
 def work(fds: list[int]) -> None:
@@ -59,7 +58,7 @@ def serve(
     heard: Sequence[bytes] = (),
 ) -> None:
     """Get ready, load until told to close, exit. Does not return."""
-    torch.set_num_threads(1)
+    late_torch.when_here(late_torch.have_one_thread)
     try:
         take_over(post.environ, post.cwd, post.sys_path)
         sys.argv[:] = post.argv
@@ -67,7 +66,7 @@ def serve(
         worker = job().worker(post, channel, logbook, segment, heard)
         worker.initialise()
     except Exception as error:
-        report_failure(channel, error)
+        channel.send(pack(InitFailed(pack_error(error))))  # it could not get ready
         _exit(1)
     except BaseException as end:
         logbook.tell_end(end)

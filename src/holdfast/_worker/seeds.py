@@ -20,17 +20,12 @@ import torch
 
 from holdfast._core.mixing import mix
 
+from .seeding import seed_all
+
 _mtrand: Any = numpy.random  # its stubs leave out the two functions used below
 _MASK = (1 << 64) - 1
 _NumpyPart = tuple[Any, float | None]
 _States = tuple[torch.Tensor, tuple[Any, ...], _NumpyPart]  # of torch, Python and numpy
-
-
-def seed_all(value: int) -> None:
-    # The default generator directly: torch.manual_seed visits every accelerator as well, 210 µs instead of 1.3.
-    torch.default_generator.manual_seed(value)
-    random.seed(value)
-    numpy.random.seed(value & 0xFFFFFFFF)
 
 
 class Seeder:

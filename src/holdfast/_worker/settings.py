@@ -9,12 +9,15 @@ not reach workers: make it in the data set, or in worker_init_fn.
 from __future__ import annotations
 
 import importlib
+import pickle
 import sys
 import warnings
 from typing import Any, NamedTuple
 
+import cloudpickle
 import numpy
-import torch
+
+from holdfast._system import late_torch
 
 _ATTRIBUTES = (
     ("PIL.ImageFile", "LOAD_TRUNCATED_IMAGES"),
@@ -22,38 +25,62 @@ _ATTRIBUTES = (
 )
 
 
-class Settings(NamedTuple):
-    """As they are in the trainer when a crew is made."""
-
-    dtype: torch.dtype
+class OfTorch(NamedTuple):
+    dtype: str
     gradients: bool
     deterministic: bool
     deterministic_warns_only: bool
+    warning_filters: bytes  # all of them: some are about its own warnings
+
+
+class Settings(NamedTuple):
+    """As they are in the trainer when a crew is made."""
+
+    torch: OfTorch | None
     numpy_errors: dict[str, Any]
-    warning_filters: list[Any]
+    warning_filters: list[Any]  # that can be read without torch
     attributes: dict[tuple[str, str], Any]
 
 
 def gather() -> Settings:
     return Settings(
-        torch.get_default_dtype(),
-        torch.is_grad_enabled(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
+        _of_torch() if late_torch.is_here() else None,
         dict(numpy.geterr()),
-        list(warnings.filters),
+        [one for one in warnings.filters if not one[2].__module__.startswith("torch.")],
         {(module, name): getattr(sys.modules[module], name) for module, name in _ATTRIBUTES if module in sys.modules},
     )
 
 
 def take_over(settings: Settings) -> None:
-    """In a worker. Deterministic algorithms only if that is news: the call imports a compiler, which takes 1 s."""
-    theirs, ours = settings, gather()
-    torch.set_default_dtype(theirs.dtype)
+    """In a worker; what is said of torch, as soon as that is there."""
+    numpy.seterr(**settings.numpy_errors)
+    warnings.filters[:] = settings.warning_filters  # type: ignore[index]
+    theirs = settings.torch
+    if theirs is not None:
+        late_torch.when_here(lambda: _set_torch(theirs))
+    for (module, name), value in settings.attributes.items():
+        setattr(importlib.import_module(module), name, value)
+
+
+def _of_torch() -> OfTorch:
+    import torch
+
+    return OfTorch(
+        str(torch.get_default_dtype()).removeprefix("torch."),
+        torch.is_grad_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        cloudpickle.dumps(list(warnings.filters)),
+    )
+
+
+def _set_torch(theirs: OfTorch) -> None:
+    """Deterministic algorithms only if that is news: the call imports a compiler, which takes 1 s."""
+    import torch
+
+    ours = _of_torch()
+    torch.set_default_dtype(getattr(torch, theirs.dtype))
     torch.set_grad_enabled(theirs.gradients)
     if (theirs.deterministic, theirs.deterministic_warns_only) != (ours.deterministic, ours.deterministic_warns_only):
         torch.use_deterministic_algorithms(theirs.deterministic, warn_only=theirs.deterministic_warns_only)
-    numpy.seterr(**theirs.numpy_errors)
-    warnings.filters[:] = theirs.warning_filters  # type: ignore[index]
-    for (module, name), value in theirs.attributes.items():
-        setattr(importlib.import_module(module), name, value)
+    warnings.filters[:] = pickle.loads(theirs.warning_filters)  # type: ignore[index]

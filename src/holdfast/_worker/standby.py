@@ -56,7 +56,8 @@ def main() -> None:
     address, key, trainer, from_main = pickle.load(sys.stdin.buffer)
     child.settle()
     channel = AttentiveChannel(address, key, trainer)
-    import holdfast._worker.process  # noqa: F401  # torch and all that a worker needs, before there is work
+    import holdfast._worker.process
+    import holdfast._worker.worker  # noqa: F401  # torch and all that a worker needs, before there is work
 
     introduction, *heard = channel.receive()
     # Not sooner: a spare that is idle notices the end of the trainer by itself, and has the time to clear up after it.

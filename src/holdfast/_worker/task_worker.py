@@ -20,7 +20,7 @@ from .calling import Calls, Tool
 from .inlet import Inlet
 from .job import Post
 from .line import Line
-from .seeds import seed_all
+from .seeding import seed_all
 from .settings import Settings, take_over
 
 
@@ -47,6 +47,7 @@ class TaskJob:
     inlet: Inlet
     seeded: bool  # each call has random numbers of its own
     authkey: bytes  # of multiprocessing, for what a manager of the parent's holds
+    modules: ClassVar[tuple[str, ...]] = ()  # torch, if its functions need it: see `tasks/opening.py`
     parts: ClassVar[tuple[str, ...]] = ("initializer", "initargs")
 
     def worker(

@@ -13,12 +13,12 @@ from torch.utils.data._utils import worker as torch_worker
 
 from holdfast._system.limits import own_memory
 from holdfast._transport.arena import ArenaFull
-from holdfast._transport.channel import Channel
-from holdfast._transport.codec import INLINE, Encoded, Encoder
+from holdfast._transport.codec import Encoded, Encoder
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.faults import pack_error
+from holdfast._transport.layout import INLINE
 from holdfast._transport.logbook import MEMORY, Logbook, Phase
-from holdfast._transport.messages import InitFailed, Loaded, Message, pack
+from holdfast._transport.messages import Loaded, Message
 from holdfast.errors import CannotSend, SharedMemoryFull
 
 from .collate import collate_into
@@ -119,8 +119,3 @@ class Worker(Loop):
             if culprit is None or "requires_grad" in str(error):
                 raise
             raise CannotSend(*culprit) from error
-
-
-def report_failure(channel: Channel, error: BaseException) -> None:
-    """The worker could not get ready."""
-    channel.send(pack(InitFailed(pack_error(error))))

@@ -15,7 +15,7 @@ from zlib import crc32
 from holdfast._core.mixing import mix
 from holdfast._worker.describe import describe
 from holdfast._worker.life import unwrap
-from holdfast._worker.seeds import seed_all
+from holdfast._worker.seeding import seed_all
 from holdfast.audit.generators import Drawn, Watch
 from holdfast.errors import NoneSample, StopInItem
 

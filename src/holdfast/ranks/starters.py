@@ -74,15 +74,16 @@ class Zygotes:
             job = Job(None, list, FromZygote(errand, places), False, False, False, ranks, gather())
             self._shipment = _shipped(job, errand)
         self.manifest: Manifest | None = self._shipment.manifest
+        self._modules = [*job.modules, *self._shipment.modules]
 
     def start(self, post: Post, ends: Ends, stderr: int) -> Process:
         shipment = self._shipment
         passengers = [*ends, *shipment.fds[len(ends) :]]
         given = [ends.reads, ends.writes, ends.logbook, ends.outcome, shipment.segment.fd, *passengers]
         try:
-            return zygote(shipment.modules).fork(given, stderr)
+            return zygote(self._modules).fork(given, stderr)
         except ZygoteDied:
-            return zygote(shipment.modules).fork(given, stderr)  # someone killed it; a new one was started
+            return zygote(self._modules).fork(given, stderr)  # someone killed it; a new one was started
 
     def close(self) -> None:
         self._shipment.close()

@@ -16,7 +16,8 @@ from torch.utils.data._utils import worker as torch_worker
 
 from holdfast._worker.describe import describe
 from holdfast._worker.life import unwrap
-from holdfast._worker.seeds import Seeder, seed_all
+from holdfast._worker.seeding import seed_all
+from holdfast._worker.seeds import Seeder
 
 from .portrait import Leaf, digest, portrait
 from .wanted import Wanted

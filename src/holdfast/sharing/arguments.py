@@ -30,11 +30,11 @@ class Arguments(Packer):
     """As for batches, but a tensor that torch has shared is not copied. Whoever may send the pickle more than once
     keeps the value until then."""
 
-    def _reduce_flat(self, tensor: torch.Tensor) -> Any:
+    def reduce_flat(self, tensor: torch.Tensor) -> Any:
         storage = tensor.untyped_storage()
         lent = None if hasattr(storage, "_holdfast") else _lend(storage)
         if lent is None or tensor.is_conj() or tensor.is_neg():
-            return super()._reduce_flat(tensor)
+            return super().reduce_flat(tensor)
         place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
         return _tensor_in, (lent, tensor.dtype, *place, tensor.requires_grad)
 

@@ -10,8 +10,9 @@ import numpy
 import torch
 from torch.nn import Parameter
 
-from holdfast._transport.leaves import ArrayLeaf, TensorLeaf
+from holdfast._transport.leaves import ArrayLeaf
 from holdfast._transport.packer import describe
+from holdfast._transport.tensors import TensorLeaf
 from holdfast.errors import CannotShare
 
 from .arrays import array_at

@@ -59,6 +59,7 @@ from .endings import initializer_failed, never_ready, terminated
 from .guard import Guard
 from .judge import Ruling, TaskJudge
 from .kits import Kit
+from .opening import Opening
 from .outlet import Outlet
 from .rulings import Rulings
 from .timeouts import Timeouts
@@ -69,6 +70,7 @@ class Works:
 
     def __init__(self, limits: TaskLimits, launcher: Launcher, outlet: Outlet, judge: TaskJudge) -> None:
         self._machine, self._launcher, self._outlet, self._judge = TaskMachine(limits), launcher, outlet, judge
+        self._opening = Opening(launcher, lambda: self._feed(Opened()))
         self._roster, self._oom = Roster(), OomWatch()
         self._dispatch = Dispatch(self._roster, outlet, private=judge.may_retry)
         self._timeouts, self._accounts = Timeouts(self._roster), Accounts(self._dispatch)
@@ -91,11 +93,9 @@ class Works:
 
     @property
     def processes(self) -> list[Process]:
+        with self.lock:
+            self._opening.now()
         return self._roster.processes
-
-    @property
-    def restarts(self) -> int:
-        return self._machine.restarts
 
     @property
     def background(self) -> int:
@@ -105,12 +105,13 @@ class Works:
     # -- what is asked of it -------------------------------------------------------------------
 
     def open(self) -> None:
-        """Start all workers, without waiting for them."""
+        """Start all workers, without waiting for them: now, or when the first call shows what they need."""
         with self.lock:
-            self._feed(Opened())
+            self._opening.want()
 
     def submit(self, call: Call, chunk: int) -> None:
         """Have it done, in pieces of so many items. Under the lock, as nobody may let go of its kit meanwhile."""
+        self._opening.call(call)
         self._accounts.open(call)
         numbers = self._accounts.cut(call, chunk)
         if self.closed:
