@@ -63,7 +63,7 @@ def _needs_torch(launcher: FromZygote, call: Call) -> bool:
     return _lead_to_torch({name.partition(".")[0] for name in names})
 
 
-def _parts(value: Any, depth: int = 3) -> Iterator[Any]:
+def _parts(value: Any, depth: int = 4) -> Iterator[Any]:
     """Of the arguments of a call, a list of tensors: what it is made of, the first few of each."""
     yield value
     if depth and isinstance(value, list | tuple | dict):
