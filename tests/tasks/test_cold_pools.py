@@ -6,7 +6,7 @@ import pytest
 from callers import run
 
 HEAD = """
-import sys, warnings
+import io, os, signal, sys, warnings
 import numpy, torch
 import holdfast
 from holdfast import Executor, Pool
@@ -38,7 +38,8 @@ with Pool(2, seed=3) as pool:
 assert starts.is_warm()
 """,
     "a function of a module that uses it finds it there": """
-open("uses_it.py", "w").write("from torch.nn import functional\\ndef apply(x): return float(functional.relu(x))")
+from pathlib import Path
+Path("uses_it.py").write_text("from torch.nn import functional\\ndef apply(x): return float(functional.relu(x))")
 sys.path.insert(0, ".")
 import uses_it
 with Pool(1) as pool:
@@ -65,9 +66,18 @@ with Pool(2) as pool:
     assert len(pool.processes) == 2 and all(process.is_alive() for process in pool.processes)
     assert pool.map(is_there, [TORCH]) == [False]
 """,
-    "arrays travel without it": """
+    "arrays travel without it, and numpy comes with them": """
 def twice(array, name):
     return name in sys.modules, array * 2
+
+def threads(_):
+    import os, numpy
+    return len(os.listdir("/proc/self/task"))
+
+os.environ["OPENBLAS_NUM_THREADS"] = "2"
+with Pool(1) as pool:
+    assert pool.map(is_there, ["numpy"]) == [False]
+    assert pool.map(threads, [0]) == [1] and pool.map(is_there, ["numpy"]) == [True]
 
 large = numpy.arange(1_000_000)
 with Pool(2) as pool:
@@ -90,11 +100,13 @@ with Pool(1) as pool:
 """,
     "a worker that imports it late has one thread of it and the settings of the program": """
 def settings(name):
-    late = __import__(name)
+    numpy, late = __import__("numpy"), __import__(name)
     kinds = [one[2].__name__ for one in warnings.filters]
+    assert numpy.geterr()["over"] == "raise"
     return str(late.get_default_dtype()), late.is_grad_enabled(), late.get_num_threads(), kinds.count("TracerWarning")
 
 torch.set_default_dtype(torch.float64)
+numpy.seterr(over="raise")
 warnings.simplefilter("error", torch.jit.TracerWarning)
 kinds = [one[2].__name__ for one in warnings.filters].count("TracerWarning")
 with torch.no_grad(), Pool(2) as pool:
@@ -114,7 +126,6 @@ with Pool(2, seed=7) as pool:
     assert pool.map(draw, [TORCH] * 6, chunksize=1) == cold
 """,
     "a worker that takes a dead one's place may have torch, and draws the same": """
-import os, signal
 def draw(name):
     late = __import__(name)
     return late.rand(2).tolist()
@@ -124,7 +135,7 @@ with Pool(1, seed=7) as pool:
 with Pool(1, seed=7) as pool:
     assert pool.map(draw, [TORCH], chunksize=1) == before[:1]
     holdfast.warm()
-    sys.stderr = open(os.devnull, "w")  # it is said there
+    sys.stderr = io.StringIO()  # it is said there
     os.kill(pool.processes[0].pid, signal.SIGKILL)
     assert pool.map(draw, [TORCH] * 2, chunksize=1) == before[1:]
 """,

@@ -11,7 +11,6 @@ import glob
 import mmap
 import os
 import sys
-import tempfile
 from typing import Protocol
 
 HAS_MEMFD = hasattr(os, "memfd_create")
@@ -43,6 +42,8 @@ class MemfdSegment:
     def create(cls, name: str) -> MemfdSegment:
         if HAS_MEMFD:
             return cls(os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        import tempfile
+
         fd, path = tempfile.mkstemp(prefix=name)  # macOS: a file without a name does the same
         os.unlink(path)
         return cls(fd)
@@ -147,6 +148,8 @@ class NamedSegment:
 
 def names_of(pid: int) -> str:
     """How all names begin that this process makes."""
+    import tempfile
+
     return os.path.join(tempfile.gettempdir(), f"holdfast-{pid}-")
 
 

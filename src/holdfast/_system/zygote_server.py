@@ -18,12 +18,11 @@ import struct
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import huge_pages, late_torch, remains
-from .interpreter import one_thread_each
+from . import huge_pages, late, remains
 
 LENGTH = struct.Struct("<I")
 STATUS = struct.Struct("<i")
@@ -190,8 +189,7 @@ def _preload(request: dict[str, Any]) -> dict[str, Any]:
     with _for_good():
         for name in request["modules"]:
             try:
-                with one_thread_each() if name.startswith("holdfast.") else nullcontext():
-                    path = getattr(importlib.import_module(name), "__file__", None)
+                path = getattr(importlib.import_module(name), "__file__", None)
                 if path:
                     files[path] = modified(path)
             except BaseException:
@@ -239,7 +237,7 @@ def main(control_fd: int, trainer: int) -> None:
         import holdfast._worker.process
         import holdfast._worker.task_worker  # noqa: F401
 
-    late_torch.when_here(late_torch.have_one_thread)
+    late.have_one_thread()
     sys.argv[:] = [""]
     try:
         server.run()

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection  # which takes as long to import as all of this room
 
 HEADER = 4
 CHUNK = 1 << 16

@@ -17,11 +17,10 @@ from types import ModuleType
 from typing import Any
 
 import cloudpickle
-import numpy
 
-from holdfast._system import late_torch
+from holdfast._system import late
 
-from .leaves import Leaf, Region, of_array, of_buffer
+from .leaves import Leaf, Region
 
 PROTOCOL = 5
 # What libraries have registered for the way between processes (memory-mapped tensors of tensordict, sockets). torch's
@@ -90,14 +89,19 @@ class Packer(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no t
 
 
 _Reduce = Callable[[Packer, Any], Any]
-_OURS: dict[type, _Reduce] = {
-    numpy.ndarray: lambda packer, array: NotImplemented if array.dtype.hasobject else packer.leave_out(array)
-}
+_LayOut = Callable[[list[Any], list[Region]], Sequence[Leaf]]
+_OURS: dict[type, _Reduce] = {}
+_LEAVES: dict[type, _LayOut] = {}
 
 
 def takes(kind: type, reduce: _Reduce) -> None:
     """How objects of just this type are taken apart. ``NotImplemented`` leaves one to pickle."""
     _OURS[kind] = reduce
+
+
+def lays_out(kind: type, leaves: _LayOut) -> None:
+    """What becomes of objects of this type that were left out: regions are added for all of them."""
+    _LEAVES[kind] = leaves
 
 
 def take_apart(value: object) -> tuple[bytes, list[Leaf], list[Region]]:
@@ -110,19 +114,21 @@ def take_apart(value: object) -> tuple[bytes, list[Leaf], list[Region]]:
 
 def describe(found: Sequence[Any]) -> tuple[list[Leaf], list[Region]]:
     regions: list[Region] = []
-    leaves: list[Leaf | None] = [None] * len(found)
-    tensors = [i for i, obj in enumerate(found) if not isinstance(obj, numpy.ndarray | memoryview)]
-    if tensors:
-        from .tensors import of_tensors
+    leaves: list[Any] = [None] * len(found)
+    for kind, lay_out in _LEAVES.items():
+        places = [i for i, obj in enumerate(found) if isinstance(obj, kind)]
+        for i, one in zip(places, lay_out([found[i] for i in places], regions) if places else (), strict=True):
+            leaves[i] = one
+    return leaves, regions
 
-        for i, tensor_leaf in zip(tensors, of_tensors([found[i] for i in tensors], regions), strict=True):
-            leaves[i] = tensor_leaf
-    for i, obj in enumerate(found):
-        if isinstance(obj, numpy.ndarray):
-            leaves[i] = of_array(obj, regions)
-        elif isinstance(obj, memoryview):
-            leaves[i] = of_buffer(obj, regions)
-    return leaves, regions  # type: ignore[return-value]  # every place was filled
+
+def _of_buffers(buffers: list[memoryview], regions: list[Region]) -> list[Leaf]:
+    from .arrays import of_buffer
+
+    return [of_buffer(buffer, regions) for buffer in buffers]
+
+
+lays_out(memoryview, _of_buffers)
 
 
 def put_together(skeleton: bytes | memoryview, objects: Sequence[Any], buffers: Sequence[Any] = ()) -> Any:
@@ -135,4 +141,5 @@ def put_together(skeleton: bytes | memoryview, objects: Sequence[Any], buffers: 
         _open.leaves = outer
 
 
-late_torch.when_here(lambda: importlib.import_module("holdfast._transport.tensors"))
+late.when_here("numpy", lambda: importlib.import_module("holdfast._transport.arrays"))
+late.when_here("torch", lambda: importlib.import_module("holdfast._transport.tensors"))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .leaves import Region
-from .packer import Packer, takes
+from .packer import Packer, lays_out, takes
 
 _NOT_A_LEAF = (
     "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing "
@@ -134,6 +134,7 @@ def untyped_storage(raw: torch.Tensor) -> torch.UntypedStorage:
     return raw.untyped_storage()
 
 
+lays_out(torch.Tensor, of_tensors)
 takes(torch.Tensor, _reduce_tensor)
 takes(torch.TypedStorage, _reduce_typed)
 takes(torch.UntypedStorage, _reduce_untyped)

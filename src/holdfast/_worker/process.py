@@ -8,7 +8,7 @@ import pickle
 import sys
 from collections.abc import Callable, Sequence
 
-from holdfast._system import late_torch, posix_child
+from holdfast._system import late, posix_child
 from holdfast._system.segments import MemfdSegment, Segment
 from holdfast._transport.channel import Channel, PipeChannel
 from holdfast._transport.faults import pack_error
@@ -58,7 +58,7 @@ def serve(
     heard: Sequence[bytes] = (),
 ) -> None:
     """Get ready, load until told to close, exit. Does not return."""
-    late_torch.when_here(late_torch.have_one_thread)
+    late.have_one_thread()
     try:
         take_over(post.environ, post.cwd, post.sys_path)
         sys.argv[:] = post.argv

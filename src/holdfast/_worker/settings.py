@@ -15,9 +15,8 @@ import warnings
 from typing import Any, NamedTuple
 
 import cloudpickle
-import numpy
 
-from holdfast._system import late_torch
+from holdfast._system import late
 
 _ATTRIBUTES = (
     ("PIL.ImageFile", "LOAD_TRUNCATED_IMAGES"),
@@ -37,29 +36,42 @@ class Settings(NamedTuple):
     """As they are in the trainer when a crew is made."""
 
     torch: OfTorch | None
-    numpy_errors: dict[str, Any]
-    warning_filters: list[Any]  # that can be read without torch
+    numpy_errors: dict[str, Any] | None
+    warning_filters: list[Any]  # that can be read without torch and numpy
     attributes: dict[tuple[str, str], Any]
 
 
 def gather() -> Settings:
     return Settings(
-        _of_torch() if late_torch.is_here() else None,
-        dict(numpy.geterr()),
-        [one for one in warnings.filters if not one[2].__module__.startswith("torch.")],
+        _of_torch() if late.is_here("torch") else None,
+        _numpy_errors() if late.is_here("numpy") else None,
+        [one for one in warnings.filters if one[2].__module__.partition(".")[0] not in ("torch", "numpy")],
         {(module, name): getattr(sys.modules[module], name) for module, name in _ATTRIBUTES if module in sys.modules},
     )
 
 
 def take_over(settings: Settings) -> None:
-    """In a worker; what is said of torch, as soon as that is there."""
-    numpy.seterr(**settings.numpy_errors)
+    """In a worker; what is said of torch and numpy, as soon as they are there."""
     warnings.filters[:] = settings.warning_filters  # type: ignore[index]
-    theirs = settings.torch
-    if theirs is not None:
-        late_torch.when_here(lambda: _set_torch(theirs))
+    of_torch, numpy_errors = settings.torch, settings.numpy_errors
+    if numpy_errors is not None:
+        late.when_here("numpy", lambda: _set_numpy_errors(numpy_errors))
+    if of_torch is not None:
+        late.when_here("torch", lambda: _set_torch(of_torch))
     for (module, name), value in settings.attributes.items():
         setattr(importlib.import_module(module), name, value)
+
+
+def _numpy_errors() -> dict[str, Any]:
+    import numpy
+
+    return dict(numpy.geterr())
+
+
+def _set_numpy_errors(theirs: dict[str, Any]) -> None:
+    import numpy
+
+    numpy.seterr(**theirs)
 
 
 def _of_torch() -> OfTorch:
@@ -78,9 +90,9 @@ def _set_torch(theirs: OfTorch) -> None:
     """Deterministic algorithms only if that is news: the call imports a compiler, which takes 1 s."""
     import torch
 
-    ours = _of_torch()
+    ours = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_default_dtype(getattr(torch, theirs.dtype))
     torch.set_grad_enabled(theirs.gradients)
-    if (theirs.deterministic, theirs.deterministic_warns_only) != (ours.deterministic, ours.deterministic_warns_only):
+    if (theirs.deterministic, theirs.deterministic_warns_only) != ours:
         torch.use_deterministic_algorithms(theirs.deterministic, warn_only=theirs.deterministic_warns_only)
     warnings.filters[:] = pickle.loads(theirs.warning_filters)  # type: ignore[index]

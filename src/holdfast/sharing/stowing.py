@@ -10,7 +10,7 @@ import numpy
 import torch
 from torch.nn import Parameter
 
-from holdfast._transport.leaves import ArrayLeaf
+from holdfast._transport.arrays import ArrayLeaf
 from holdfast._transport.packer import describe
 from holdfast._transport.tensors import TensorLeaf
 from holdfast.errors import CannotShare
