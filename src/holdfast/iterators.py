@@ -227,7 +227,7 @@ class CrewIterator(_Iterator):
         if starter.forks:
             loader._notices.look_for_handles(self._dataset)
         told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory
-        terms = limits, *told, *surroundings.gather()
+        terms = limits, *told, *_surroundings(loader)
         parked = None if self._persistent_workers else loader._parking.take(starter, terms)
         if parked is not None:
             self._judge = parked.judge
@@ -343,7 +343,11 @@ def _posts(loader: DataLoader[Any], seed: list[int], ear: Ear) -> Callable[[int]
         is_first = seat in first_lives
         first_lives.discard(seat)
         tells = is_first and ear.wants_items, is_first and ear.wants_random and seat == 0
-        return Post(seat, seats, seed[0], limit, *surroundings.gather(), measures, *tells)
+        return Post(seat, seats, seed[0], limit, *_surroundings(loader), measures, *tells)
 
     return post
+
+
+def _surroundings(loader: DataLoader[Any]) -> surroundings.Surroundings:
+    return surroundings.SAME if loader.workers == "thread" else surroundings.gather()
 

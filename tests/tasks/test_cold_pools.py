@@ -54,12 +54,31 @@ with Executor(1) as executor:
     assert executor.submit(length, {"a": [torch.ones(3)]}).result() == 1
 assert starts.is_warm()
 """,
+    "so does one that is given what is shared": """
+shared = holdfast.share(numpy.arange(3))
+with Pool(1) as pool:
+    assert pool.apply(numpy.sum, (shared,)) == 3
+assert starts.is_warm()
+""",
+    "loaders that a pool serves find it there": """
+with Pool(2) as pool:
+    loader = holdfast.DataLoader(list(range(6)), batch_size=2, num_workers=2, pool=pool)
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5]]
+assert starts.is_warm()
+""",
     "an initializer counts as a function does": """
 def begin():
     torch.set_num_threads(1)
 
 with Pool(1, begin) as pool:
     assert pool.map(is_there, [TORCH]) == [True]
+""",
+    "an initializer is called before there is a call": """
+import multiprocessing
+begun = multiprocessing.get_context("spawn").Queue()
+with Pool(2, begun.put, ("here",)) as pool:
+    assert [begun.get(timeout=60), begun.get(timeout=60)] == ["here", "here"]
+    assert pool.map(is_there, [TORCH]) == [False]
 """,
     "who asks for the processes has them before the first call": """
 with Pool(2) as pool:

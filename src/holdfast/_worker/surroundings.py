@@ -7,8 +7,11 @@ import sys
 
 from holdfast._system.interpreter import current_directory
 
+Surroundings = tuple[dict[str, str], str, list[str], list[str]]
+SAME: Surroundings = {}, "", [], []  # for those who share them with the trainer
 
-def gather() -> tuple[dict[str, str], str, list[str], list[str]]:
+
+def gather() -> Surroundings:
     """Environment, directory, import path and arguments of this process, as they are now."""
     return dict(os.environ), current_directory(), list(sys.path), list(sys.argv)
 

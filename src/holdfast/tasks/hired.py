@@ -41,6 +41,7 @@ class Hired:
         self._changes: dict[Any, bytes] = {}  # of the data set's attributes, since it was packed
         self._first: StandIn | None = None
         with self.works.lock:
+            self.works.opening.now(job.modules)
             self.kit = self.works.kits.keep(Invitation(job, self._awaits_notice), "map")
         if self.kit.error is not None:
             raise _refusal(job, self.kit.error)

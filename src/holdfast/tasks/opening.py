@@ -9,8 +9,8 @@ zygote has imported it, once for all of them. What was not to be seen each worke
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, islice
 from types import ModuleType
 from typing import Any
 
@@ -35,32 +35,33 @@ class Opening:
         if isinstance(launcher, FromZygote) and not starts.is_warm():
             self._cold = launcher
 
-    def want(self) -> None:
-        """All workers are to be started, now or with the first call."""
+    def want(self, at_once: bool) -> None:
+        """All workers are to be started: now, or with the first call."""
         self._wanted = True
         if self._cold is None:
             self._start()
+        elif at_once:
+            self.now()
 
     def call(self, call: Call) -> None:
         if self._cold is not None:
-            if _needs_torch(self._cold, call):
-                starts.warm((), wait=False)  # whoever starts a worker then waits for that
-            self.now()
+            self.now(_modules_of(call))
 
-    def now(self) -> None:
-        """Wait for no call any more."""
-        if self._cold is not None:
-            self._cold = None
+    def now(self, modules: Sequence[str] = ()) -> None:
+        """Wait for no call any more, with what is known of it: modules that it needs."""
+        cold, self._cold = self._cold, None
+        if cold is not None:
+            if starts.LOADING in modules or _lead_to_torch([*cold.modules, *modules]):
+                starts.warm((), wait=False)  # whoever starts a worker then waits for that
             if self._wanted:
                 self._start()
 
 
-def _needs_torch(launcher: FromZygote, call: Call) -> bool:
+def _modules_of(call: Call) -> list[str]:
     sent = call.kit.sent
     packed = sent.packed if sent is not None else b""
-    names = [*launcher.modules, *modules_named_in(packed.layout.skeleton if isinstance(packed, Parcel) else packed)]
-    names += [type(part).__module__ for part in _parts(call.items[0])]
-    return _lead_to_torch({name.partition(".")[0] for name in names})
+    of_function = modules_named_in(packed.layout.skeleton if isinstance(packed, Parcel) else packed)
+    return [*of_function, *(type(part).__module__ for part in _parts(call.items[0]))]
 
 
 def _parts(value: Any, depth: int = 4) -> Iterator[Any]:
@@ -71,29 +72,35 @@ def _parts(value: Any, depth: int = 4) -> Iterator[Any]:
             yield from _parts(part, depth - 1)
 
 
-def _lead_to_torch(packages: set[str]) -> bool:
-    """Whether one of them is torch, or uses it, or something that does."""
-    waiting, known, seen = packages - _INNOCENT, set(packages), 0
+def _lead_to_torch(modules: Iterable[str]) -> bool:
+    """Whether one of them, or the package that it is part of, uses torch, or something that does."""
+    known = set(_INNOCENT)
+    waiting, seen = {part for name in modules for part in _parts_of_name(name)} - known, 0
     while waiting:
-        package = waiting.pop()
-        if package == "torch":
+        one = waiting.pop()
+        known.add(one)
+        if one == "torch":
             return True
-        for home in _homes(package):
+        for home in _homes(one):
             seen += 1
             used = home.partition(".")[0]
             if used not in known:
-                known.add(used)
-                if used not in _INNOCENT:
-                    waiting.add(used)
+                waiting.add(used)
         if seen > NAMES:
             return True
     return False
 
 
+def _parts_of_name(name: str) -> list[str]:
+    """The package, for all that is in it; of ours, each module that is imported with this one."""
+    package, *inner = name.split(".")
+    return list(accumulate([package, *inner], "{}.{}".format)) if package == "holdfast" else [package]
+
+
 def _homes(package: str) -> Iterator[str]:
-    """Of all that has a name in a package: the module that it comes from."""
-    within = package + "."
-    for module in [module for name, module in sys.modules.items() if name == package or name.startswith(within)]:
+    """Of all that has a name in there: the module that it comes from."""
+    names = [package] if "." in package else [name for name in sys.modules if name.partition(".")[0] == package]
+    for module in map(sys.modules.get, names):
         for value in list(getattr(module, "__dict__", {}).values()):
             home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
             if type(home) is str:

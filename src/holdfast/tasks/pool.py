@@ -96,7 +96,7 @@ class Pool:
         self._finalizer = weakref.finalize(self, _dropped, self._works, self._turns)
         self._finalizer.atexit = False  # the works end with the interpreter by themselves
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        self._works.open()
+        self._works.open(at_once=initializer is not None)  # it may do something that is waited for
 
     @property
     def processes(self) -> list[Process]:

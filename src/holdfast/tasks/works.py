@@ -70,7 +70,7 @@ class Works:
 
     def __init__(self, limits: TaskLimits, launcher: Launcher, outlet: Outlet, judge: TaskJudge) -> None:
         self._machine, self._launcher, self._outlet, self._judge = TaskMachine(limits), launcher, outlet, judge
-        self._opening = Opening(launcher, lambda: self._feed(Opened()))
+        self.opening = Opening(launcher, lambda: self._feed(Opened()))
         self._roster, self._oom = Roster(), OomWatch()
         self._dispatch = Dispatch(self._roster, outlet, private=judge.may_retry)
         self._timeouts, self._accounts = Timeouts(self._roster), Accounts(self._dispatch)
@@ -94,7 +94,7 @@ class Works:
     @property
     def processes(self) -> list[Process]:
         with self.lock:
-            self._opening.now()
+            self.opening.now()
         return self._roster.processes
 
     @property
@@ -104,14 +104,14 @@ class Works:
 
     # -- what is asked of it -------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Start all workers, without waiting for them: now, or when the first call shows what they need."""
+    def open(self, *, at_once: bool) -> None:
+        """Start all workers, without waiting for them; if not at once, when the first call shows what they need."""
         with self.lock:
-            self._opening.want()
+            self.opening.want(at_once)
 
     def submit(self, call: Call, chunk: int) -> None:
         """Have it done, in pieces of so many items. Under the lock, as nobody may let go of its kit meanwhile."""
-        self._opening.call(call)
+        self.opening.call(call)
         self._accounts.open(call)
         numbers = self._accounts.cut(call, chunk)
         if self.closed:
