@@ -227,7 +227,7 @@ class CrewIterator(_Iterator):
         if starter.forks:
             loader._notices.look_for_handles(self._dataset)
         told = loader.on_error, loader.stall_timeout, loader.max_worker_memory, loader.max_shared_memory
-        terms = limits, *told, *_surroundings(loader)
+        terms = limits, *told, *surroundings.of(loader.workers)
         parked = None if self._persistent_workers else loader._parking.take(starter, terms)
         if parked is not None:
             self._judge = parked.judge
@@ -337,17 +337,13 @@ def _posts(loader: DataLoader[Any], seed: list[int], ear: Ear) -> Callable[[int]
     """What each worker is told of itself: the trainer's surroundings as they are when it is started."""
     seats, shared, measures = loader.num_workers, loader.max_shared_memory, loader.max_worker_memory is not None
     limit = shared // seats if shared is not None else None
-    first_lives = set(range(seats))
+    first_lives, workers = set(range(seats)), loader.workers  # not the loader, which would hold itself
 
     def post(seat: int) -> Post:
         is_first = seat in first_lives
         first_lives.discard(seat)
         tells = is_first and ear.wants_items, is_first and ear.wants_random and seat == 0
-        return Post(seat, seats, seed[0], limit, *_surroundings(loader), measures, *tells)
+        return Post(seat, seats, seed[0], limit, *surroundings.of(workers), measures, *tells)
 
     return post
-
-
-def _surroundings(loader: DataLoader[Any]) -> surroundings.Surroundings:
-    return surroundings.SAME if loader.workers == "thread" else surroundings.gather()
 

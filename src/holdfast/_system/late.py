@@ -53,8 +53,9 @@ class _Doorman:
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in _waiting:
             return None
-        others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not _Doorman)
-        spec = next((spec for spec in others if spec is not None), None)
+        others = [finder for finder in sys.meta_path if finder is not _Doorman and hasattr(finder, "find_spec")]
+        found = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 

@@ -8,12 +8,17 @@ import sys
 from holdfast._system.interpreter import current_directory
 
 Surroundings = tuple[dict[str, str], str, list[str], list[str]]
-SAME: Surroundings = {}, "", [], []  # for those who share them with the trainer
+_SAME: Surroundings = {}, "", [], []  # threads are in them already
 
 
 def gather() -> Surroundings:
     """Environment, directory, import path and arguments of this process, as they are now."""
     return dict(os.environ), current_directory(), list(sys.path), list(sys.argv)
+
+
+def of(workers: str) -> Surroundings:
+    """What workers of this kind have to be told of them, now."""
+    return _SAME if workers == "thread" else gather()
 
 
 def take_over(environ: dict[str, str], cwd: str, sys_path: list[str]) -> None:
