@@ -13,30 +13,33 @@ import time
 
 PATIENCE = 0.1  # seconds; who keeps it for longer may be hanging, and must not stop the others
 SPAN = 0.005  # seconds after which it is passed on though there is more to load: the interpreter's own
-WINDOW = 8  # batches by which it is judged
+WINDOW = 16  # batches by which it is judged
 ALONE = 0.7, 1.25  # processors that all threads use together if only one of them can run at a time
 FIRST, LONGEST = 64, 1024  # batches until it is found out anew
 
 
 class Habit:
-    """Decides whether threads take turns, by how long each batch took and how much of a processor it had."""
+    """Decides whether threads take turns, by how long their batches take together, and how much of a processor.
 
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-        self._seen: list[tuple[float, float]] = []  # of some batches: seconds, and the share of a processor
-        self._without = 0.0  # seconds from batch to batch when they did not take turns
+    Not by what one batch takes: where the interpreter itself changes threads only every few batches, each of them looks
+    as if it had been alone, whether or not another one waited for it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, float, float]] = []  # some batches: from when, until when, seconds of a processor
+        self._without = 0.0  # seconds for as many when they did not take turns
         self._settled = False  # on taking turns, by the last look
         self._left, self._pause = 0, FIRST  # batches until the next look, and how many those were
         self.in_turns = False
 
-    def see(self, seconds: float, share: float, in_turns: bool) -> None:
-        """Of one batch: how long it took, the thread's share of a processor meanwhile, and whether it had its turn."""
+    def see(self, began: float, ended: float, cpu: float, in_turns: bool) -> None:
+        """One batch: from when until when, how much of a processor it took, and whether its thread had its turn."""
         if in_turns is not self.in_turns:
             return  # it was begun before the last decision
         if not self._left:
-            self._seen.append((seconds, share))
+            self._seen.append((began, ended, cpu))
             if len(self._seen) == WINDOW:
-                self._judge(*(sorted(column)[WINDOW // 2] for column in zip(*self._seen)))
+                self._judge(*zip(*self._seen))
         elif self._left > 1:
             self._left -= 1
         else:
@@ -47,11 +50,12 @@ class Habit:
         if self.in_turns:
             self._settle(in_turns=False)
 
-    def _judge(self, seconds: float, share: float) -> None:
+    def _judge(self, began: tuple[float, ...], ended: tuple[float, ...], cpu: tuple[float, ...]) -> None:
+        seconds = max(ended) - min(began)
         if self.in_turns:
             self._settle(in_turns=seconds <= self._without)
-        elif ALONE[0] <= share * self._threads <= ALONE[1]:
-            self._without = seconds / self._threads
+        elif ALONE[0] * seconds <= sum(cpu) <= ALONE[1] * seconds:
+            self._without = seconds
             self._try(in_turns=True)
         else:
             self._settle(in_turns=False)
@@ -71,8 +75,8 @@ class Habit:
 class Baton:
     """One for all threads of a crew: who has it loads batches, if they take turns."""
 
-    def __init__(self, threads: int) -> None:
-        self.lock, self.habit = threading.Lock(), Habit(threads)
+    def __init__(self) -> None:
+        self.lock, self.habit = threading.Lock(), Habit()
         self.deciding = threading.Lock()
 
 
@@ -99,12 +103,11 @@ class Hand:
     def end(self, *, more: bool) -> float:
         """How long the batch took. ``more``: there is another one to be loaded."""
         cpu, now, held = time.thread_time() - self._cpu, time.perf_counter(), self.holds
-        wall = now - self._began
         if not more or now - self._since > SPAN:
             self.pass_on()
         with self._baton.deciding:
-            self._habit.see(wall, cpu / wall if wall else 1.0, held)
-        return wall
+            self._habit.see(self._began, now, cpu, held)
+        return now - self._began
 
     def pass_on(self) -> None:
         """Calling it twice is harmless."""
@@ -116,4 +119,4 @@ class Hand:
 def baton(threads: int) -> Baton | None:
     """None where there is nobody to take turns with, or no clock that tells how much of a processor a batch had."""
     exact = time.get_clock_info("thread_time").resolution <= 1e-5
-    return Baton(threads) if threads > 1 and exact else None
+    return Baton() if threads > 1 and exact else None
