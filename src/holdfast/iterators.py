@@ -29,7 +29,7 @@ from holdfast._worker.collate_types import types_added_by_user
 from holdfast._worker.describe import describe
 from holdfast._worker.job import Job, Post
 from holdfast._worker.life import is_recipe
-from holdfast._worker.settings import gather
+from holdfast._worker.settings import NOT_NEEDED, gather
 from holdfast._worker.sharding import Ranks
 from holdfast._worker.stateful import has_state
 
@@ -62,6 +62,7 @@ class _Iterator(_BaseDataLoaderIter):
         loader._run.attend(loader)  # before torch draws a seed
         with loader._run.unmoved(loader):
             super().__init__(cast("DataLoader[Any]", _Unasked(loader)))
+        self._in_processes = self._num_workers > 0 and loader.workers != "thread"
         self._tally, self._since = loader._tally, 0.0
         self._policy = policy(loader.on_error)
         find = functools.partial(describe, loader.dataset)
@@ -125,7 +126,7 @@ class _Iterator(_BaseDataLoaderIter):
             auto_collation=self._auto_collation,
             drop_last=self._drop_last,
             seats=self._num_workers,
-            settings=gather(),
+            settings=gather() if self._in_processes else NOT_NEEDED,
             tolerant=self._policy.tolerant,
             debugged=debugged(self._policy),
             collate_types=types_added_by_user(),
@@ -205,7 +206,7 @@ class CrewIterator(_Iterator):
         super().__init__(loader)
         loader._parking.warn_of_habit()
         self._parking, self._loader = weakref.ref(loader._parking), weakref.ref(loader)
-        self._attributes = Attributes(self._dataset if loader.workers != "thread" else None)
+        self._attributes = Attributes(self._dataset if self._in_processes else None)
         self._seed = [0]  # of this epoch, as workers are told that are started in it
         self._staff(loader)
         self._reset(loader, first_iter=True)
@@ -222,7 +223,7 @@ class CrewIterator(_Iterator):
             recycle_after=loader.recycle_after,
         )
         watch = Watch(loader.stall_timeout, loader.max_worker_memory)
-        ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=loader.workers == "thread")
+        ear = Ear(loader._notices, job, persistent=self._persistent_workers, threads=not self._in_processes)
         starter = loader._launcher(job, _posts(loader, self._seed, ear))
         if starter.forks:
             loader._notices.look_for_handles(self._dataset)

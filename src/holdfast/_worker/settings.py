@@ -41,6 +41,9 @@ class Settings(NamedTuple):
     attributes: dict[tuple[str, str], Any]
 
 
+NOT_NEEDED = Settings(None, None, [], {})  # by who loads in the trainer itself
+
+
 def gather() -> Settings:
     return Settings(
         _of_torch() if late.is_here("torch") else None,

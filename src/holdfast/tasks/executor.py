@@ -19,6 +19,7 @@ from holdfast.ledger import Ledger
 from holdfast.policies import Policy
 
 from .calls import Call
+from .futures import Future
 from .kits import Kit
 from .making import check_owner, checked, default_seats, make
 from .results import Ended
@@ -27,7 +28,6 @@ from .turns import Turns
 from .works import Works
 
 R = TypeVar("R")
-Future = concurrent.futures.Future
 
 
 class Promise(Call):
