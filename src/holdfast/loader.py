@@ -12,7 +12,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import holdfast._worker.collate_types  # noqa: F401  # now: it remembers what torch can collate by itself
 from holdfast._engine.tally import Tally
-from holdfast._system import starts
+from holdfast._system import collector, starts
 from holdfast._worker.life import is_recipe
 from holdfast._worker.sharding import SHARDS
 
@@ -153,9 +153,10 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         if num_workers and workers == "process" and pool is None:
             warm_early(launcher, num_workers)
         # Only now: while the zygote imports torch, we have the time to import the engine.
-        from holdfast._engine.notices import Notices
-        from holdfast._engine.parking import Parking
-        from holdfast.state.run import Run
+        with collector.at_rest():
+            from holdfast._engine.notices import Notices
+            from holdfast._engine.parking import Parking
+            from holdfast.state.run import Run
 
         self._notices, self._parking, self._run = Notices(), Parking(), Run()
 
@@ -252,7 +253,8 @@ class DataLoader(torch.utils.data.DataLoader[T_co]):
         return isinstance(self.dataset, IterableDataset)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        from .iterators import CrewIterator, SerialIterator, emptiness
+        with collector.at_rest():
+            from .iterators import CrewIterator, SerialIterator, emptiness
 
         if not self.allow_empty and self._takes_all and _is_empty(self.dataset):
             raise emptiness(self.dataset)

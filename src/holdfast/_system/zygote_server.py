@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import huge_pages, late, remains
+from . import collector, huge_pages, late, remains
 
 LENGTH = struct.Struct("<I")
 STATUS = struct.Struct("<i")
@@ -201,16 +201,13 @@ def _preload(request: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _for_good() -> Iterator[None]:
-    """What is imported now stays, so no collection goes through it: not meanwhile, which is an eighth of the time that
-    torch takes, and not in workers, where each object that one looks at would be copied."""
-    first, *others = gc.get_threshold()
-    gc.set_threshold(0)
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if gc.get_threshold()[0] == 0:  # no module has set its own
-            gc.set_threshold(first, *others)
+    """What is imported now stays, so no collection goes through it: not meanwhile, and not in workers, where each
+    object that one looks at would be copied."""
+    with collector.at_rest():
+        try:
+            yield
+        finally:
+            gc.freeze()
 
 
 def modified(path: str) -> float:
