@@ -33,3 +33,20 @@ def test_an_unknown_name_is_an_attribute_error_and_every_public_one_is_there():
 
     assert all(hasattr(holdfast, name) for name in holdfast.__all__)
     assert not hasattr(holdfast, "Loader")
+
+
+def test_no_collection_goes_through_what_our_imports_make_and_the_collector_is_left_as_it_was():
+    """One of all objects would be due by then: with torch's to look at it takes longer than the import."""
+    program = """
+import gc
+import torch
+gc.set_threshold(100, 10, 10)
+begun = []
+gc.callbacks.append(lambda phase, info: begun.append(phase))
+from holdfast import DataLoader, Pool
+print(begun.count("start"), gc.get_threshold())
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    count, _, thresholds = ran.stdout.partition(" ")
+    assert int(count) < 20  # on the way in and out; else hundreds
+    assert thresholds.strip() == "(100, 10, 10)"
