@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import torch
 
-
 PAGE = 4096  # bytes
 
 
