@@ -19,8 +19,8 @@ KIBIBYTE = bytes(range(256)) * 4
 
 def spin(turns: int) -> None:
     """A worker's work, in Python. Each turn is a call into C of a quarter of a microsecond, for which the GIL is kept:
-    a loop that does nothing but count takes up to a third longer in one process, or thread, than in the next, by where
-    its integers come to lie."""
+    a loop that does nothing but count takes up to a third longer in one process, or thread, than in the next, for as
+    long as that lives."""
     checksum = zlib.crc32
     for _ in repeat(None, turns):
         checksum(KIBIBYTE)
