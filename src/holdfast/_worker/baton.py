@@ -28,6 +28,7 @@ class Habit:
     def __init__(self) -> None:
         self._seen: list[tuple[float, float, float]] = []  # some batches: from when, until when, seconds of a processor
         self._without = 0.0  # seconds for as many when they did not take turns
+        self._won = False  # turns were as good, the first time in this look
         self._settled = False  # on taking turns, by the last look
         self._left, self._pause = 0, FIRST  # batches until the next look, and how many those were
         self.in_turns = False
@@ -52,13 +53,16 @@ class Habit:
 
     def _judge(self, began: tuple[float, ...], ended: tuple[float, ...], cpu: tuple[float, ...]) -> None:
         seconds = max(ended) - min(began)
-        if self.in_turns:
-            self._settle(in_turns=seconds <= self._without)
-        elif ALONE[0] * seconds <= sum(cpu) <= ALONE[1] * seconds:
+        if not self.in_turns and not ALONE[0] * seconds <= sum(cpu) <= ALONE[1] * seconds:
+            self._settle(in_turns=False)
+        elif not self.in_turns:
             self._without = seconds
             self._try(in_turns=True)
+        elif self._won or seconds > self._without:
+            self._settle(in_turns=seconds <= self._without)
         else:
-            self._settle(in_turns=False)
+            self._won = True  # once may be luck: somewhere there was a slow sample
+            self._try(in_turns=False)
 
     def _try(self, *, in_turns: bool) -> None:
         self.in_turns = in_turns
@@ -69,7 +73,7 @@ class Habit:
         """So it stays for a while; for a longer one each time that the look was in vain."""
         self._pause = min(2 * self._pause, LONGEST) if in_turns is self._settled else FIRST
         self._try(in_turns=in_turns)
-        self._settled, self._left = in_turns, self._pause
+        self._settled, self._won, self._left = in_turns, False, self._pause
 
 
 class Baton:
