@@ -39,12 +39,23 @@ def test_all_who_wait_for_one_are_woken():
     threads = [threading.Thread(target=lambda: came.append(future.result(60))) for _ in range(4)]
     for thread in threads:
         thread.start()
-    while future._condition._condition is None or len(future._condition._condition._waiters) < 4:
+    while future._condition._waiting < 4:
         pass
     future.set_result("here")
     for thread in threads:
         thread.join()
     assert came == ["here"] * 4
+
+
+def test_what_somebody_waited_with_needs_no_garbage_collector():
+    before = conditions()
+    gc.disable()
+    try:
+        with pytest.raises(concurrent.futures.TimeoutError):
+            Future().result(timeout=0.01)
+        assert conditions() == before
+    finally:
+        gc.enable()
 
 
 def test_who_waits_in_vain_can_wait_again():

@@ -20,17 +20,23 @@ class Calm(RLock):  # type: ignore[misc]  # typeshed has it final, which it is i
     """A condition, of which there is only the lock until somebody waits. What is said of conditions holds: whoever
     waits or notifies has the lock."""
 
-    __slots__ = ("_condition",)
+    __slots__ = ("_condition", "_waiting")
 
     _condition: threading.Condition | None
 
     def __init__(self) -> None:
-        self._condition = None
+        self._condition, self._waiting = None, 0
 
     def wait(self, timeout: float | None = None) -> bool:
         if self._condition is None:
             self._condition = threading.Condition(self)
-        return self._condition.wait(timeout)
+        self._waiting += 1
+        try:
+            return self._condition.wait(timeout)
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._condition = None  # which has us for its lock: neither would go without the garbage collector
 
     def notify_all(self) -> None:
         if self._condition is not None:
