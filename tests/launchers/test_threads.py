@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import random
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -154,10 +156,10 @@ def test_closing_does_not_wait_for_a_slow_sample_and_no_other_is_loaded():
     assert dataset.loaded == [0]
 
 
-@pytest.fixture
-def kept_from_one_mib(monkeypatch):
-    """Memory of batches that are gone is kept, which is done for larger ones only: those of tests are small."""
-    monkeypatch.setattr("holdfast._worker.thread.LEAST", 1 << 20)
+@pytest.fixture(params=[1 << 20, 32 << 20], ids=["moved", "stacked"])
+def moved_from(request, monkeypatch):
+    """Samples are moved to the memory of their batch one by one, which is done for larger batches only, or together."""
+    monkeypatch.setattr("holdfast._worker.thread.SPACIOUS", request.param)
 
 
 class Large(torch.utils.data.Dataset):
@@ -174,7 +176,7 @@ class Large(torch.utils.data.Dataset):
         return sample if self.kind == "tensor" else sample.numpy()
 
 
-@pytest.mark.usefixtures("kept_from_one_mib")
+@pytest.mark.usefixtures("moved_from")
 @pytest.mark.parametrize("kind", ["tensor", "array"])
 @pytest.mark.parametrize("taught", [False, True])
 def test_the_memory_of_large_batches_that_are_gone_is_used_again(kind, taught, monkeypatch):
@@ -195,7 +197,7 @@ def test_the_memory_of_large_batches_that_are_gone_is_used_again(kind, taught, m
     assert 1 <= len(mappings) < 8
 
 
-@pytest.mark.usefixtures("kept_from_one_mib")
+@pytest.mark.usefixtures("moved_from")
 @pytest.mark.parametrize("look", [lambda batch: batch, lambda batch: batch[3:4, 5:9], lambda batch: batch[2].numpy()])
 def test_large_batches_that_are_looked_at_keep_their_memory(look):
     kept = [look(batch) for batch in threads(Large("tensor"), batch_size=8)]
@@ -203,7 +205,7 @@ def test_large_batches_that_are_looked_at_keep_their_memory(look):
         assert 8 * number <= values.min() <= values.max() < 8 * number + 8
 
 
-@pytest.mark.usefixtures("kept_from_one_mib")
+@pytest.mark.usefixtures("moved_from")
 def test_samples_of_another_size_take_no_memory_that_is_too_small():
     class Growing(Large):
         def __getitem__(self, index):
@@ -362,3 +364,25 @@ def test_a_batch_is_there_though_its_thread_is_busy_with_the_next():
     go_on.set()
     assert len(list(batches)) == -(-SAMPLES // 4) - 1
     assert in_time == [True]
+
+
+def test_large_batches_and_their_samples_have_no_pages_made_anew():
+    """In a program of its own: the allocator of this one has seen all kinds of memory come and go."""
+    program = """
+import resource, torch
+from holdfast import DataLoader
+class Pictures:
+    def __len__(self):
+        return 640
+    def __getitem__(self, index):
+        return torch.full((150_000,), float(index))
+loader = DataLoader(Pictures(), 16, num_workers=2, workers="thread", persistent_workers=True)
+for epoch in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for batch in loader:
+        pass
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / len(loader))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    pages = 16 * 150_000 * 4 / 4096
+    assert float(ran.stdout) < pages / 8

@@ -32,6 +32,7 @@ from .noticing import Noticing
 from .warm import LEAST, Warm
 
 BRISK = 0.0005  # seconds: a batch that takes no longer
+SPACIOUS = 32 << 20  # bytes of a batch in which samples are moved: each time, the thread gives up the interpreter
 
 
 class Line(Protocol):
@@ -109,7 +110,7 @@ class ThreadWorker(Loop):
         self._collate = job.collate_fn
         if job.collate_fn is default_collate and are_apart(job.collate_types):
             new_tensor = Warm().tensor
-            self._mover = Mover(new_tensor, LEAST)
+            self._mover = Mover(new_tensor, SPACIOUS)
             self._collate = collate_beside(new_tensor, LEAST, self._mover)
 
     def initialise(self) -> None:
