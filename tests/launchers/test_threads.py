@@ -183,8 +183,8 @@ def test_the_memory_of_large_batches_that_are_gone_is_used_again(kind, taught, m
     """Also in programs that import a library which teaches torch to collate types of its own."""
     mappings, got = [], []
 
-    def mapped(*arguments):
-        mappings.append(mmap.mmap(*arguments))
+    def mapped(*arguments, **options):
+        mappings.append(mmap.mmap(*arguments, **options))
         return mappings[-1]
 
     monkeypatch.setattr("holdfast._worker.warm.mmap", SimpleNamespace(mmap=mapped))
