@@ -32,7 +32,7 @@ def bad(): return Chatty(50, wrong={{7: OSError("gone")}})
 
 class Chatty(Numbers):
     def __getitem__(self, key):
-        print("reading", key, flush=True)
+        print(f"reading {{key}}\\n", end="", flush=True)  # in one piece: another worker writes to the same place
         return super().__getitem__(key)
 """
 
