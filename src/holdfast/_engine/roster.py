@@ -14,10 +14,7 @@ from holdfast._transport.messages import Close, Message
 from .berth import Berth
 from .lines import Exchange, ThreadLine
 
-GLANCE, LONGEST_GLANCE = (
-    0.001,
-    0.008,
-)  # seconds after which one looks whether a thread has not rung, at first and at most
+GLANCE, LONGEST_GLANCE = 0.001, 0.008  # seconds after which one looks whether a thread has not rung, first and at most
 GRACE = 0.15  # seconds that a worker has to finish by itself when the crew is closed
 REAP = 5.0  # seconds to wait for the kernel to end a process that was killed
 
