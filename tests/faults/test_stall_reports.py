@@ -651,8 +651,9 @@ def test_a_batch_in_the_logbook():
     assert noted() == (Phase.COLLATING, 7, -1)
     logbook.note_sending()
     assert noted() == (Phase.SENDING, 7, -1)
+    sent = logbook.read().since
     logbook.note_done()
-    assert noted()[0] is Phase.IDLE
+    assert logbook.read() == Entry(Phase.IDLE, 7, -1, sent)
 
 
 def test_notes_leave_the_memory_cell_alone():

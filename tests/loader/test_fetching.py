@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from holdfast._transport.logbook import SINCE
 from holdfast._worker import fetch
 from holdfast._worker.fetch import LONGEST, SHORT, Unnoted, fetcher
 from holdfast._worker.job import Job
@@ -28,7 +27,7 @@ class Clocked:
 
     def __getitem__(self, index: int) -> torch.Tensor | int:
         self.places.append(self.notes.place[()])
-        self.late.append(self.now - self.notes.times[SINCE])
+        self.late.append(self.now - self.notes.since[()])
         self.now += self._takes(index)
         return index
 
@@ -36,7 +35,7 @@ class Clocked:
         load = fetcher(Job(self, None, None, False, True, False, 1, None), self.notes, mover)  # type: ignore[arg-type]
         loaded = []
         for batch in batches:
-            self.notes.times[SINCE] = self.now
+            self.notes.since[()] = self.now
             loaded.append(load(batch))
         return loaded
 
@@ -64,6 +63,15 @@ def test_samples_that_turn_slow_note_their_time_after_one_run(monkeypatch):
     dataset = Clocked(lambda index: QUICK if index < 100 else SLOW, monkeypatch)
     dataset.load(range(100), range(100, 400))
     assert dataset.late[-100:] == [0.0] * 100
+
+
+def test_a_run_goes_on_through_batches_and_ends(monkeypatch):
+    batch, turns = 64, 4 * LONGEST
+    dataset = Clocked(lambda index: QUICK if index < turns else SLOW, monkeypatch)
+    dataset.load(*(range(at, at + batch) for at in range(0, turns + 2 * LONGEST, batch)))
+    quick, slow = dataset.late[:turns], dataset.late[turns:]
+    assert sum(late == 0.0 for late in quick) < turns / batch + 20  # each batch notes when it was begun
+    assert slow[LONGEST + batch :] == [0.0] * (LONGEST - batch)
 
 
 def test_moved_samples_note_place_and_time(monkeypatch):

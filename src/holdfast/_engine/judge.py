@@ -46,7 +46,7 @@ class Judge:
         self.policy, self.ledger, self.describe = policy, ledger, describe
         self._docket = Docket(policy, ledger, describe)
         self.streams = Streams(self._docket)
-        self._lists, self._counts = auto_collation, bool(up_to_debug(policy))
+        self._lists, self._counts, self._tolerant = auto_collation, bool(up_to_debug(policy)), policy.tolerant
         self._refill = Refill(0, None, _nothing, _nothing)
         self._cases: dict[int, Case] = {}
         self._drawn = self._delivered = self._in_ledger = 0
@@ -66,7 +66,7 @@ class Judge:
         """The sampler gave this. Samples that are known to be bad are left out before they are fetched."""
         indices = self._listed(index)
         self._drawn += len(indices)
-        if self.ledger.bad and self.policy.tolerant:
+        if self._tolerant and self.ledger.bad:
             for place, each in enumerate(indices):
                 if self.ledger.is_bad(each):
                     self._leave_out(self._case(batch, index), place)
@@ -124,10 +124,11 @@ class Judge:
 
     def deliver(self, batch: int, index: Any, *, is_error: bool) -> None:
         """The batch, or its error, is handed to the user."""
-        size, case = len(self._listed(index)), self._cases.pop(batch, None)
+        size = len(self._listed(index))
         self.ledger.seen += size
+        case = self._cases.pop(batch, None) if self._cases else None
         if not is_error:
-            self._delivered += size - (len(case.gone) if case else 0)
+            self._delivered += size if case is None else size - len(case.gone)
 
     def again(self, batch: int | None, index: Any) -> str:
         """The command by which one stops at this sample; empty when there is none."""
@@ -247,7 +248,7 @@ class Judge:
     def _listed(self, index: Any) -> Any:
         if not self._lists:
             return [index]
-        return index if isinstance(index, list) else listed(index)
+        return index if type(index) is list else listed(index)
 
 
 def _nothing(batch: int, count: int) -> Iterable[Any]:

@@ -12,7 +12,7 @@ import struct
 import traceback
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 SIZE = 1 << 16
 STACK = 4096  # where the crash stack begins
@@ -90,19 +90,19 @@ _IDLE, _FETCHING, _COLLATING, _SENDING = map(int, (Phase.IDLE, Phase.FETCHING, P
 class Logbook:
     """Owned by both sides, each with its own mapping."""
 
-    __slots__ = ("_map", "numbers", "place", "times")
+    __slots__ = ("_batch", "_map", "_phase", "numbers", "place", "since")
 
     def __init__(self, mapping: mmap.mmap | memoryview) -> None:
         self._map = mapping
         self.numbers: Any = memoryview(mapping).cast("q")
-        self.times: Any = memoryview(mapping).cast("d")
-        # numbers[SAMPLE], for the note on every sample: `place[()] = 7` takes the fewest steps from Python to memory.
-        self.place: Any = memoryview(mapping)[8 * SAMPLE : 8 * SAMPLE + 8].cast("q", shape=())
+        # The entry, number by number: `place[()] = 7` takes the fewest steps from Python to memory.
+        self._phase, self._batch, self.place = (_number(mapping, at, "q") for at in (PHASE, BATCH, SAMPLE))
+        self.since = _number(mapping, SINCE, "d")
 
     def revoke(self) -> None:
         """The next note is an error for whoever makes it; readers see what was noted before."""
-        self.place.release()
-        self.numbers.release()
+        for view in (self.place, self._phase, self.numbers):
+            view.release()
 
     def of_guest(self) -> Logbook:
         """The second entry, as a logbook of its own that has no room for a stack."""
@@ -114,20 +114,19 @@ class Logbook:
     # Four for every batch, written as they are because each microsecond counts there.
 
     def note_fetching(self, batch: int) -> None:
-        numbers = self.numbers
-        numbers[BATCH], numbers[SAMPLE], self.times[SINCE], numbers[PHASE] = batch, -1, monotonic(), _FETCHING
+        self._batch[()], self.place[()], self.since[()], self._phase[()] = batch, -1, monotonic(), _FETCHING
 
     def note_collating(self) -> None:
         """What was fetched."""
-        numbers = self.numbers
-        numbers[SAMPLE], self.times[SINCE], numbers[PHASE] = -1, monotonic(), _COLLATING
+        self.place[()], self.since[()], self._phase[()] = -1, monotonic(), _COLLATING
 
     def note_sending(self) -> None:
         """What was collated."""
-        self.times[SINCE], self.numbers[PHASE] = monotonic(), _SENDING
+        self.since[()], self._phase[()] = monotonic(), _SENDING
 
     def note_done(self) -> None:
-        self.times[SINCE], self.numbers[PHASE] = monotonic(), _IDLE
+        """And sent, which takes no time: it is idle since then."""
+        self._phase[()] = _IDLE
 
     def read(self) -> Entry:
         phase, batch, sample, since = _ENTRY.unpack_from(self._map, 0)
@@ -150,3 +149,8 @@ class Logbook:
         """The Python stack at the moment of its end, innermost call first; empty when it was killed from outside."""
         text = bytes(self._map[STACK:]).split(b"\0", 1)[0]
         return text.decode("utf-8", "replace").strip()
+
+
+def _number(mapping: mmap.mmap | memoryview, at: int, kind: Literal["q", "d"]) -> Any:
+    """One number of 8 bytes, as a view without dimensions."""
+    return memoryview(mapping)[8 * at : 8 * at + 8].cast(kind, shape=())

@@ -11,7 +11,7 @@ from holdfast._core.mixing import mix
 from holdfast._transport.arena import ArenaFull
 from holdfast._transport.culprit import find_culprit
 from holdfast._transport.faults import pack_error
-from holdfast._transport.logbook import OVERDUE, SINCE, Logbook, Phase
+from holdfast._transport.logbook import OVERDUE, Logbook, Phase
 from holdfast._transport.messages import Did, Task, in_full, shortened
 from holdfast._transport.parcels import Packed, wrap
 from holdfast.errors import CannotSend, SharedMemoryFull, TaskExited
@@ -121,11 +121,11 @@ class Calls:
             raise
 
     def _one_by_one(self, items: list[Any], call: Callable[[Any], Any], seed: int | None) -> None:
-        task, place, times = self._task, self._logbook.place, self._logbook.times
+        task, place, since = self._task, self._logbook.place, self._logbook.since
         last = self._todo[-1]
         for k in self._todo:
             place[()] = k
-            times[SINCE] = monotonic()
+            since[()] = monotonic()
             if seed is not None:
                 seed_all(mix(seed, task.base + k))
             try:

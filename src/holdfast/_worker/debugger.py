@@ -22,7 +22,7 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any
 
-from holdfast._transport.logbook import SINCE, Logbook
+from holdfast._transport.logbook import Logbook
 from holdfast._transport.messages import Message, Prompted, Released, Typed
 
 from .line import Line
@@ -74,7 +74,7 @@ class Terminal(io.TextIOBase):
 
     def _note(self, since: float) -> None:
         for logbook in self._logbooks:
-            logbook.times[SINCE] = since
+            logbook.since[()] = since
 
 
 class Debugger(pdb.Pdb):

@@ -14,7 +14,6 @@ from typing import Any
 from torch.utils.data import default_collate
 
 from holdfast._transport.faults import add_note
-from holdfast._transport.logbook import SINCE
 from holdfast._transport.messages import Plan, Report
 from holdfast.policies import is_programming_error
 
@@ -96,7 +95,7 @@ class Failures:
             post_mortem(error, self._note_since)
 
     def _note_since(self, when: float) -> None:
-        self._notes.times[SINCE] = when
+        self._notes.since[()] = when
 
     def _is_fatal(self, error: Exception) -> bool:
         return is_programming_error(error, unwrap(self._job.dataset))
@@ -105,7 +104,7 @@ class Failures:
         """The rest of the batch, for those that fail as well."""
         given, fetch, reports = index.given if type(index) is Plan else {}, one_by_one(self._job), []
         for place in range(start, len(indices)):
-            self._notes.place[()], self._notes.times[SINCE] = place, monotonic()
+            self._notes.place[()], self._notes.since[()] = place, monotonic()
             if place not in given:
                 try:
                     fetch(indices[place])

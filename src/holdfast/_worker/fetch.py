@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from time import monotonic
 from typing import Any, Protocol
 
-from holdfast._transport.logbook import SINCE
 from holdfast._transport.messages import Plan
 from holdfast.errors import StopInItem
 
@@ -24,7 +23,7 @@ class Notes(Protocol):
     """Where a fetcher notes the sample it is on; the logbook in a process."""
 
     place: Any
-    times: Any
+    since: Any
 
 
 class Unnoted:
@@ -32,7 +31,7 @@ class Unnoted:
 
     def __init__(self) -> None:
         self.place: Any = {(): -1}
-        self.times: Any = [0.0] * 4
+        self.since: Any = {(): 0.0}
 
 
 Fetch = Callable[[Any], Any]
@@ -68,7 +67,7 @@ def fetch_planned(plan: Plan, job: Job, notes: Notes) -> Any:
     """A batch of which some samples are given, or which is to be taken with care: each is noted."""
     fetch, samples = one_by_one(job), []
     for position, index in enumerate(plan.indices):
-        notes.place[()], notes.times[SINCE] = position, monotonic()
+        notes.place[()], notes.since[()] = position, monotonic()
         samples.append(plan.given[position] if position in plan.given else fetch(index))
     return samples if job.auto_collation else samples[0]
 
@@ -76,7 +75,7 @@ def fetch_planned(plan: Plan, job: Job, notes: Notes) -> Any:
 def next_run(length: int, seconds: float) -> int:
     """Every sample notes its place. The time is noted for a run of them, which may be longer if the last one, of
     ``length``, was over in no time: where a sample takes microseconds, a look at the clock for each of them would be
-    most of what it costs to be watched.
+    most of what it costs to be watched. A run may go on through whole batches.
     """
     if seconds >= SHORT:
         return 1
@@ -84,33 +83,45 @@ def next_run(length: int, seconds: float) -> int:
 
 
 def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
-    place, times, length = notes.place, notes.times, 1
+    place, since = notes.place, notes.since
+    length = 1  # of a run
+    left = 0  # samples that the last run has left for batches to come
 
     def fetch(indices: Any) -> list[Any]:
-        nonlocal length
+        nonlocal left
         indices = list(indices)  # ours: what becomes of theirs meanwhile is nothing to us
-        places, size, began = enumerate(indices), len(indices), times[SINCE]  # noted as the batch was begun
+        places, size = enumerate(indices), len(indices)
         samples: list[Any] = []
         try:
             for place[()], index in places:
                 samples.append(dataset[index])
                 break  # the first one is looked at
-            if length == 1:
-                times[SINCE] = began = monotonic()
             if mover is not None and samples and mover.begin(samples[0], size):
                 samples[0], keep = mover.move(samples[0]), mover.into(samples)
                 for place[()], index in places:
+                    since[()] = monotonic()
                     keep(dataset[index])
-                    times[SINCE] = monotonic()
-            while len(samples) < size:
-                run = islice(places, length) if len(samples) + length < size else places
-                samples += [dataset[index] for place[()], index in run]
-                times[SINCE] = now = monotonic()
-                length, began = next_run(length, now - began), now
+            elif size <= left:
+                left -= size
+                samples += [dataset[index] for place[()], index in places]
+            else:
+                in_runs(samples, places, size)
         except StopIteration as stop:
             index = indices[place[()]]
             raise StopInItem(index, describe(dataset, index)) from stop
         return samples
+
+    def in_runs(samples: list[Any], places: Iterator[tuple[int, Any]], size: int) -> None:
+        nonlocal length, left
+        began = since[()]  # noted as the batch was begun
+        if length == 1:
+            since[()] = began = monotonic()
+        while len(samples) < size:
+            run = islice(places, length) if len(samples) + length < size else places
+            samples += [dataset[index] for place[()], index in run]
+            since[()] = now = monotonic()
+            length, began = next_run(length, now - began), now
+        left = length
 
     return fetch
 

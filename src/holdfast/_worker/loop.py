@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterDataPipe
 from torch.utils.data.graph_settings import apply_random_seed
 
-from holdfast._transport.logbook import SINCE, Logbook, Phase
+from holdfast._transport.logbook import Logbook, Phase
 from holdfast._transport.messages import (
     Answered,
     Asked,
@@ -196,6 +196,7 @@ class Loop(ABC):
             reports = self._reports(error, load.index)
             if self._can_mend(reports):
                 return reports
+            self._logbook.note_sending()
             self._say(Raised(load.batch, reports, self._mark()))
         return []
 
@@ -262,7 +263,7 @@ class Loop(ABC):
             self._put_off.append(message)
         if message.action == "raise":
             raise Refused(report)
-        self._logbook.times[SINCE] = time.monotonic() + message.after  # who waits as it was told has not stalled
+        self._logbook.since[()] = time.monotonic() + message.after  # who waits as it was told has not stalled
         time.sleep(message.after)
         return {"put": message.value, "again": TriedAgain}.get(message.action, Passed)
 

@@ -8,7 +8,6 @@ from time import monotonic
 from typing import Any, Protocol
 
 from holdfast._core.mixing import mix
-from holdfast._transport.logbook import SINCE
 from holdfast._transport.messages import Mark, Past, Report
 from holdfast.errors import StreamDiffers, StreamLost
 
@@ -87,7 +86,7 @@ class Stream:
         self._stream, self._next, self._meet, self._states = stream, stream.__next__, meet, states
         self._generator = isinstance(origin(stream), Generator)
         self._auto, self._drop_last, self._every = job.auto_collation, job.drop_last, job.snapshot_every
-        self._place, self._times, self._run = notes.place, notes.times, 1
+        self._place, self._since, self._run = notes.place, notes.since, 1
         self._ended = self._replaying = False
         self._unsure = False  # an item that was well cannot be had again: those after it may draw other random numbers
         self._mended = self._failures = 0  # times that this batch was mended; items that have raised in a row
@@ -183,7 +182,7 @@ class Stream:
         places = iter(range(before, size))
         try:
             while len(samples) < size:
-                self._times[SINCE] = began = monotonic()
+                self._since[()] = began = monotonic()
                 for place[()] in islice(places, self._run):
                     keep(draw())
                 self._run = next_run(self._run, monotonic() - began)
