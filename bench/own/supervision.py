@@ -86,13 +86,13 @@ class _Trainer:
 
     def __init__(self, iterator: Any) -> None:
         self._iterator, self._crew = iterator, iterator._crew
-        self._watched = iterator._judge, self._crew._watch.timeout, self._crew.story.entries
+        self._watched = iterator._judge, self._crew._watch.timeout, self._crew.story.values
         self._unwatched = _NoJudge(), float("inf"), deque[Any](maxlen=0)
 
     def watches(self, watched: bool) -> None:
         judge, timeout, story = self._watched if watched else self._unwatched
         self._iterator._judge = self._crew._judge = judge
-        self._crew._watch.timeout, self._crew.story.entries = timeout, story
+        self._crew._watch.timeout, self._crew.story.values = timeout, story
 
 
 class _NoJudge:

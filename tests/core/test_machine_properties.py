@@ -50,7 +50,7 @@ def test_walks_go_where_it_is_interesting():
     """A walk that never met poison, a slow neighbour or a failure would prove nothing about them."""
     seen = set()
     for seed in range(60):
-        for _, event, commands in walk(seed).machine.story.entries:
+        for _, event, commands in walk(seed).machine.story:
             seen |= {type(event).__name__, *(type(command).__name__ for command in commands)}
             if isinstance(event, EpochBegan):
                 seen |= {field.name for field in fields(event) if getattr(event, field.name)}

@@ -386,9 +386,9 @@ def test_many_seats():
 
 
 def test_the_same_seed_tells_the_same_story():
-    story = task_walk(7).machine.story
-    assert story == task_walk(7).machine.story
-    assert len(story) == story.maxlen
+    story = str(task_walk(7).machine.story)
+    assert story
+    assert story == str(task_walk(7).machine.story)
 
 
 def test_walks_go_where_it_is_interesting():

@@ -38,6 +38,9 @@ from .suspects import Suspects
 
 __all__ = ["Limits", "Machine"]
 
+ROUTINE = frozenset({Wanted, Drawn, BatchReady, Ticked})
+TOLD = 20  # values that the story keeps of them for each batch that may be under way: of about two
+
 
 class Machine:
     """Decides; never acts. ``handle`` is the only way in."""
@@ -50,7 +53,7 @@ class Machine:
         self.shelf = self.schedule.shelf
         self.suspects = Suspects(limits.attempts)
         self.budget = Budget(limits)
-        self.story = Story()
+        self.story: Story[Event, Command] = Story(ROUTINE, length=max(64, TOLD * limits.window))
         self.now = 0.0
         self.wanted = False
         self.drawing = False
@@ -88,7 +91,7 @@ class Machine:
             self._take_in(event, now, commands)
             if not self.over:
                 self._settle(now, commands)
-        self.story.entries.append((now, event, commands))
+        self.story.tell(now, event, commands)
         return commands
 
     def next_deadline(self) -> float:

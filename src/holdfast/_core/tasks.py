@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections import OrderedDict, deque
+from collections import OrderedDict
 
 from .budget import pause
 from .events import Ticked, Worker, WorkerReady
 from .seats import Phase
-from .story import LENGTH
+from .story import Story
 from .task_events import (
     AllDone,
     Dismiss,
@@ -41,6 +41,7 @@ from .task_paces import TaskPaces
 from .task_seats import TaskLimits as TaskLimits
 from .task_seats import TaskSeat
 
+ROUTINE = frozenset({Submitted, TaskEnded, Ticked})
 PATIENCE = 0.005  # seconds that a task may run before others who are free get what waits behind it
 
 
@@ -50,7 +51,7 @@ class TaskMachine:
     def __init__(self, limits: TaskLimits) -> None:
         self.limits = limits
         self.seats = [TaskSeat(number) for number in range(limits.seats)]
-        self.story: deque[tuple[float, TaskEvent, list[TaskCommand]]] = deque(maxlen=LENGTH)
+        self.story: Story[TaskEvent, TaskCommand] = Story(ROUTINE, length=1024)
         self.queue: OrderedDict[int, int] = OrderedDict()  # task -> kind
         self.later: list[tuple[float, int, int]] = []  # to be tried again: when, task, kind
         # Workers that may be sent something: first those with nothing to do, then the busy that may have room. One that
@@ -74,7 +75,7 @@ class TaskMachine:
             self._take_in(event, commands)
             if not self.over:
                 self._settle(commands)
-        self.story.append((now, event, commands))
+        self.story.tell(now, event, commands)
         return commands
 
     def next_deadline(self) -> float:

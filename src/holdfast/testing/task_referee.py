@@ -52,8 +52,8 @@ class TaskReferee:
 
     def promise(self, kept: object, words: str) -> None:
         if not kept:
-            story = [f"{now:.6f}  {event}  ->  {commands}" for now, event, commands in self.world.machine.story]
-            raise BrokenPromise("\n".join([words, *story[-30:], f"after {self.event} with {self.limits}"]))
+            story = self.world.machine.story.lines()[-30:]
+            raise BrokenPromise("\n".join([words, *story, f"after {self.event} with {self.limits}"]))
 
     # -- before the machine decides ------------------------------------------------------------
 
