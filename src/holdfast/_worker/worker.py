@@ -104,7 +104,8 @@ class Worker(Loop):
     def _handed_over(self, batch: int, samples: Any) -> Loaded:
         try:
             value = self._collate(samples)
-            self._logbook.note_sending()
+            if self._mover is None:  # by torch's own rules, it lies in the arena when it is collated
+                self._logbook.note_sending()
             return Loaded(batch, *self._encode(value))
         except ArenaFull as full:
             raise SharedMemoryFull(full.wanted, full.held, full.limit, full.reason) from None
