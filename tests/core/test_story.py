@@ -52,6 +52,13 @@ def test_a_rare_one_of_which_the_beginning_is_gone_is_told_whole():
     assert list(story) == [(0.0, Rare(0), ["send"]), (1.0, Often(1), ["send"])]
 
 
+def test_what_is_routine_and_led_to_nothing_is_not_told():
+    story = a_story()
+    story.tell(0.0, Often(0), [])
+    story.tell(1.0, Rare(1), [])
+    assert list(story) == [(1.0, Rare(1), [])]
+
+
 def test_it_does_not_grow_for_ever():
     story = a_story()
     for number in range(4 * NOTABLE):

@@ -8,8 +8,10 @@ import inspect
 import os
 import pickle
 import re
+from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import psutil
 import pytest
 import torch
@@ -119,6 +121,31 @@ def test_a_loader_can_be_pickled_after_iteration(squares):
     loader = DataLoader(squares, batch_size=4, num_workers=1, collate_fn=collate)
     expected = list(loader)
     assert list(pickle.loads(pickle.dumps(loader))) == expected
+
+
+# -- samplers ------------------------------------------------------------------------------------
+
+
+class FilledAgain:
+    """A batch sampler that gives one and the same list, array or tensor, with other numbers in it."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __iter__(self) -> Iterator[Any]:
+        for first in range(0, 12, 3):
+            for place in range(3):
+                self.batch[place] = first + place
+            yield self.batch
+            for place in range(3):
+                self.batch[place] = 0
+
+
+@pytest.mark.parametrize("how", [{}, {"num_workers": 2}, {"num_workers": 2, "workers": "thread"}], ids=str)
+@pytest.mark.parametrize("batch", [[0] * 3, numpy.zeros(3, int), torch.zeros(3, dtype=torch.int64)], ids=type)
+def test_a_batch_that_is_filled_again_is_loaded_as_it_was_given(batch, how):
+    loader = DataLoader(Squares(12), batch_sampler=FilledAgain(batch), **how)
+    assert torch.stack(list(loader)).tolist() == [[n * n for n in range(first, first + 3)] for first in range(0, 12, 3)]
 
 
 # -- attributes ----------------------------------------------------------------------------------

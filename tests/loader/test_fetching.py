@@ -97,12 +97,3 @@ def test_stop_iteration_names_its_sample(monkeypatch):
 
     with pytest.raises(StopInItem, match="6"):
         Clocked(stops, monkeypatch).load([3, 4, 5, 6, 7])
-
-
-def test_a_batch_that_its_owner_empties_meanwhile_is_loaded_as_it_was(monkeypatch):
-    def empties(index: int) -> float:
-        batch.clear()
-        return QUICK
-
-    batch = [3, 4, 5]
-    assert Clocked(empties, monkeypatch).load(batch) == [[3, 4, 5]]

@@ -16,8 +16,9 @@ class Story(Generic[Event, Command]):
     """Keeps values as they are; words are made only when somebody reads.
 
     What is kept is let go of one day, when it is in no cache any more, and for what happens several times a batch
-    that is most of what a story costs. So of ``routine`` events only those that make up the last ``length`` values are
-    kept, one behind the other: a time, an event, what was decided, and the next time. All others are kept for longer.
+    that is most of what a story costs. So of ``routine`` events only those that led to something and make up the last
+    ``length`` values are kept, one behind the other: a time, an event, what was decided, and the next time. All others
+    are kept for longer.
     """
 
     __slots__ = ("_notable", "_routine", "values")
@@ -28,9 +29,11 @@ class Story(Generic[Event, Command]):
         self.values: deque[float | Event | Command] = deque(maxlen=length)
 
     def tell(self, now: float, event: Event, commands: Sequence[Command]) -> None:
-        self.values.extend((now, event, *commands))
         if type(event) not in self._routine:
             self._notable.append((now, event, commands))
+        elif not commands:
+            return
+        self.values.extend((now, event, *commands))
 
     def __iter__(self) -> Iterator[tuple[float, Event, Sequence[Command]]]:
         latest = list(self._latest())

@@ -89,7 +89,7 @@ def _map_style(dataset: Any, notes: Notes, mover: Mover | None) -> Fetch:
 
     def fetch(indices: Any) -> list[Any]:
         nonlocal left
-        indices = list(indices)  # ours: what becomes of theirs meanwhile is nothing to us
+        indices = indices if type(indices) is list else list(indices)
         places, size = enumerate(indices), len(indices)
         samples: list[Any] = []
         try:

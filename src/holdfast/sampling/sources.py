@@ -12,6 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+import numpy
 import torch
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
@@ -224,6 +225,13 @@ class Dealt:
         return _dealt(self._sampler, self._deal.consumed(steps), self._begun + steps * self.stride, self._epoch)
 
 
+def _own(batch: Any) -> Any:
+    """A sampler may give the same list again, filled anew, while we still need to know what was in it."""
+    if isinstance(batch, list | numpy.ndarray):
+        return batch.copy()
+    return batch.clone() if isinstance(batch, torch.Tensor) else batch
+
+
 class Walk:
     """Any other sampler: one step after the other, with random numbers of its own if it draws from global ones.
 
@@ -286,7 +294,7 @@ class Walk:
         if self._over:
             raise StopIteration
         if size is None:
-            batch = next(self._steps)
+            batch = _own(next(self._steps))
         else:
             batch = list(islice(self._steps, size))
             self._over = len(batch) < size
