@@ -148,6 +148,20 @@ def test_a_batch_that_is_filled_again_is_loaded_as_it_was_given(batch, how):
     assert torch.stack(list(loader)).tolist() == [[n * n for n in range(first, first + 3)] for first in range(0, 12, 3)]
 
 
+class Generators:
+    """A batch sampler whose batches can be gone through once."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return ((first + place for place in range(3)) for first in range(0, 12, 3))
+
+
+@pytest.mark.parametrize("how", [{}, {"num_workers": 2}, {"num_workers": 2, "workers": "thread"}], ids=str)
+def test_a_batch_may_be_an_iterator(how):
+    loader = DataLoader(Squares(12), batch_sampler=Generators(), **how)
+    assert torch.stack(list(loader)).tolist() == [[n * n for n in range(first, first + 3)] for first in range(0, 12, 3)]
+    assert not loader.faults
+
+
 # -- attributes ----------------------------------------------------------------------------------
 
 

@@ -226,10 +226,14 @@ class Dealt:
 
 
 def _own(batch: Any) -> Any:
-    """A sampler may give the same list again, filled anew, while we still need to know what was in it."""
+    """A sampler may give the same list again, filled anew, while we still need to know what was in it; or an iterator,
+    which tells that only once.
+    """
     if isinstance(batch, list | numpy.ndarray):
         return batch.copy()
-    return batch.clone() if isinstance(batch, torch.Tensor) else batch
+    if isinstance(batch, torch.Tensor):
+        return batch.clone()
+    return list(batch) if isinstance(batch, Iterator) else batch
 
 
 class Walk:
