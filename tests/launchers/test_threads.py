@@ -22,6 +22,7 @@ from holdfast import DataLoader, LoaderTimeout, WorkerDied
 from holdfast._core.events import Worker
 from holdfast._engine.lines import Bell, ThreadLine
 from holdfast._engine.roster import Roster
+from holdfast._system.private_memory import private_memory
 from holdfast._transport.messages import Begin, Close, Load, Ready
 from holdfast.testing import Faulty, QuitsAt, RaisesAt
 
@@ -183,11 +184,11 @@ def test_the_memory_of_large_batches_that_are_gone_is_used_again(kind, taught, m
     """Also in programs that import a library which teaches torch to collate types of its own."""
     mappings, got = [], []
 
-    def mapped(*arguments, **options):
-        mappings.append(mmap.mmap(*arguments, **options))
+    def mapped(size: int) -> mmap.mmap:
+        mappings.append(private_memory(size))
         return mappings[-1]
 
-    monkeypatch.setattr("holdfast._worker.warm.mmap", SimpleNamespace(mmap=mapped))
+    monkeypatch.setattr("holdfast._worker.warm.private_memory", mapped)
     if taught:
         monkeypatch.setitem(default_collate_fn_map, Large, lambda batch, *, collate_fn_map=None: batch)
     for batch in threads(Large(kind), batch_size=8, num_workers=1):  # of two, one may run ahead to the end
@@ -386,3 +387,28 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / len(loader
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     pages = 16 * 150_000 * 4 / 4096
     assert float(ran.stdout) < pages / 8
+
+
+def test_large_batches_that_are_kept_share_their_maps():
+    """A process has 65,530 at most."""
+    program = """
+import torch
+from holdfast import DataLoader
+class Pictures:
+    def __len__(self):
+        return 1200
+    def __getitem__(self, index):
+        return torch.full((100_000,), float(index))
+def maps():
+    with open("/proc/self/maps") as file:
+        return len(file.readlines())
+loader = DataLoader(Pictures(), 4, num_workers=2, workers="thread", persistent_workers=True)
+list(loader)
+before = maps()
+kept = list(loader)
+print(maps() - before, len(kept))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    more, kept = map(int, ran.stdout.split())
+    assert kept == 300
+    assert more < kept / 4

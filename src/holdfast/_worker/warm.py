@@ -13,12 +13,12 @@ from collections import deque
 
 import torch
 
+from holdfast._system.private_memory import private_memory
+
 LEAST = 1 << 20  # bytes; the allocator keeps less for itself
 _MOST = (32 << 20) - (1 << 16)  # bytes of a block that makes glibc keep what is freed, see `_tell_allocator`
 _IDLE = 2  # mappings that may wait for a batch: as many as a steady trainer gives back between two of them; ...
 _AND_MORE = 32 << 20  # ... more of small ones, as long as they are no more than so many bytes together
-# Of this process alone: memory that is shared has no huge pages, and counts as one map for each batch that is kept.
-_OWN = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 class Warm:
@@ -54,13 +54,7 @@ class Warm:
         if self._idle:
             self._idle.popleft()
         self._tell_allocator(size)
-        mapping = mmap.mmap(-1, size, **_OWN)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            try:
-                mapping.madvise(mmap.MADV_HUGEPAGE)
-            except OSError:
-                pass  # a kernel without huge pages
-        return mapping
+        return private_memory(size)
 
     def _tell_allocator(self, size: int) -> None:
         """glibc keeps up to twice the size of the largest block that it has seen freed, which would be a batch. It sees
