@@ -31,7 +31,7 @@ PUBLISHED = ROOT / "bench" / "results"
 QUICK = PUBLISHED / "quick"
 QUICK_ROUNDS = 2
 BUSY = 0.5  # load for each core above which a warning is due
-FAULTS_WEIGHT = 30.0  # a table of faults takes as long as so many turns, more or less
+FAULTS_WEIGHT, QUICK_FAULTS_WEIGHT = 270.0, 30.0  # a table of faults takes as long as so many turns, more or less
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Plan:
 
     def weight(self, step: tuple[str, Contest] | Faults) -> float:
         if isinstance(step, Faults):
-            return FAULTS_WEIGHT
+            return QUICK_FAULTS_WEIGHT if self.quick else FAULTS_WEIGHT
         contest, only = step[1], self.of(step[1])
         count = sum(only is None or name in only for name in contest.contenders)
         return count * (self.rounds_of(contest) + 2.0)  # two more for getting ready
