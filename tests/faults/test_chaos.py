@@ -108,7 +108,8 @@ class Storm:
             yield batch
             if number >= self.next_kill:
                 self._strike(iterator)
-                self.next_kill = self._later(number)
+                # Who is slow is run ahead of, so a victim's batch may be far ahead, and due only then.
+                self.next_kill = self._later(iterator._progress.draws.count)
 
     def _strike(self, iterator) -> None:
         if self.chance.random() < 0.04:
